@@ -110,7 +110,7 @@ const SCENES: [Scene; 5] = [
 
 impl Arguments {
     /// Those of `scene`.
-    fn of(&self, scene: &Scene) -> Slow {
+    fn for_scene(&self, scene: &Scene) -> Slow {
         scene.slow.unwrap_or(Slow {
             trials: self.trials,
             seconds: self.seconds,
@@ -268,7 +268,7 @@ fn counts(
         seconds,
         connections,
         ..
-    } = arguments.of(scene);
+    } = arguments.for_scene(scene);
     let url = origin.url(scene);
     let (c, time) = (connections.to_string(), format!("{seconds}s"));
     let tools = ["plimsoll"].into_iter().chain(scene.peers);
@@ -360,7 +360,7 @@ fn compare(
         trials,
         seconds,
         connections,
-    } = arguments.of(scene);
+    } = arguments.for_scene(scene);
     let mut command = Command::new(plimsoll);
     command
         .args(["compare", "--json", "-k", "--pin", "1", "--driver"])
@@ -390,7 +390,7 @@ fn figures(document: &Value) -> Result<Vec<Line>, Failure> {
             let peer = pair["peer"].as_u64().unwrap_or_default();
             let label = document.pointer(&format!("/operands/{peer}/label"));
             let label = label.and_then(Value::as_str).unwrap_or("another");
-            match Ratio::of(pair, metric) {
+            match Ratio::from_pair(pair, metric) {
                 Some(ratio) => ratios.push((label, ratio)),
                 None if !is_everyones && label == "h2load" => {}
                 None => return Err(format!("{label} reports no {metric}").into()),
@@ -410,7 +410,7 @@ struct Ratio {
 }
 
 impl Ratio {
-    fn of(pair: &Value, metric: &str) -> Option<Self> {
+    fn from_pair(pair: &Value, metric: &str) -> Option<Self> {
         let metrics = pair["metrics"].as_array()?;
         let found = metrics.iter().find(|row| row["metric"] == metric)?;
         let median = found.get("ratio")?.as_f64()?;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::packages;
 use crate::step::{self, cargo};
-use crate::{Failure, Outcome, advisories, deploy, test, tidy};
+use crate::{Failure, Outcome, advisories, deploy, instructions, test, tidy};
 
 /// Version of cargo-deny that is installed where there is none.
 const CARGO_DENY: &str = "0.20.2";
@@ -16,7 +16,7 @@ type Step = (&'static str, fn(&Path) -> Outcome);
 /// The step that needs what is installed.
 const TEST: &str = "test";
 
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     ("fmt", fmt),
     ("clippy", clippy),
     ("deny", deny),
@@ -25,6 +25,7 @@ const STEPS: [Step; 9] = [
     ("docs", docs),
     ("tidy", tidy::run),
     (TEST, all_tests),
+    ("instructions", counts),
     ("deploy", deploy::without_chart),
 ];
 
@@ -126,6 +127,10 @@ fn docs(root: &Path) -> Outcome {
 
 fn all_tests(root: &Path) -> Outcome {
     test::run(root, &test::Arguments::once())
+}
+
+fn counts(root: &Path) -> Outcome {
+    instructions::run(root, &instructions::Arguments::of_tests())
 }
 
 #[expect(

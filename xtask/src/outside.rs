@@ -258,7 +258,7 @@ struct Results {
 
 impl Results {
     /// Notes the result of one case: nothing, or what was seen instead.
-    fn take(&mut self, case: impl Into<String>, result: Result<(), String>) {
+    fn add_result(&mut self, case: impl Into<String>, result: Result<(), String>) {
         match result {
             Ok(()) => self.passed += 1,
             Err(seen) => self.failed.push((case.into(), seen)),

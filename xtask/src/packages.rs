@@ -125,6 +125,12 @@ pub(crate) const SYSTEMD: Package = Package {
 };
 
 /// Counts instructions.
+/// PHP behind FastCGI.
+pub(crate) const PHP: Package = Package {
+    program: "php-cgi",
+    name: "php-cgi",
+};
+
 pub(crate) const VALGRIND: Package = Package {
     program: "valgrind",
     name: "valgrind",

@@ -300,7 +300,7 @@ impl Costs {
         spent.checks += more.checks;
     }
 
-    fn of(&self, group: &str, client: &str) -> Option<&Spent> {
+    fn spent(&self, group: &str, client: &str) -> Option<&Spent> {
         self.0.get(group)?.get(client)
     }
 
@@ -308,7 +308,7 @@ impl Costs {
     fn print(&self) {
         println!("CPU µs per check of the client's thread; with 1c the origin's are in it");
         for group in self.0.keys() {
-            let each = |name| self.of(group, name)?.cpu_us_per_check();
+            let each = |name| self.spent(group, name)?.cpu_us_per_check();
             if let (Some(ours), Some(peer)) = (each(Ours::NAME), each(Hyper::NAME)) {
                 println!(
                     "{group:<36} {} {ours:>7.2}  {} {peer:>7.2}  ratio {:.2}",
@@ -340,7 +340,7 @@ impl Costs {
             .into_iter()
             .filter_map(|count| {
                 let group = format!("http_check_throughput/{}/c_{count}", cores.name());
-                Some((count, self.of(&group, client)?.us_per_check()?))
+                Some((count, self.spent(&group, client)?.us_per_check()?))
             })
             .collect();
         let best = measured.iter().map(|(_, took)| *took).reduce(f64::min)?;

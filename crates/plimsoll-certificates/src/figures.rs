@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-use plimsoll_server::{Figures, MetricsText};
+use plimsoll_model::MetricsText;
+use plimsoll_server::Figures;
 
 /// Orders and certificates, by the first name of each certificate.
 #[derive(Debug, Default)]

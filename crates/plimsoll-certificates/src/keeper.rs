@@ -151,8 +151,9 @@ impl Keeping {
                     if next.is_on_demand {
                         if next.expires.is_none()
                             && next.failures == 0
-                            && let Err(at) =
-                                self.limit.take(now, most_per_hour(self.on_demand.as_ref()))
+                            && let Err(at) = self
+                                .limit
+                                .admit_order(now, most_per_hour(self.on_demand.as_ref()))
                         {
                             next.postpone(at);
                             self.postponed(&plan, at);

@@ -28,7 +28,7 @@ const HOUR: Duration = Duration::from_hours(1);
 
 impl OrderLimit {
     /// Counts an order, or yields when the next one is permitted.
-    pub(crate) fn take(&mut self, now: SystemTime, most: usize) -> Result<(), SystemTime> {
+    pub(crate) fn admit_order(&mut self, now: SystemTime, most: usize) -> Result<(), SystemTime> {
         // Times in the future are those before the system's date was set back.
         self.0.retain(|at| *at <= now && now < *at + HOUR);
         if self.0.len() >= most.max(1) {
@@ -88,13 +88,16 @@ mod tests {
         let begin = SystemTime::UNIX_EPOCH + 1000 * HOUR;
         let minute = Duration::from_mins(1);
         let mut limit = OrderLimit::default();
-        assert_eq!(limit.take(begin, 2), Ok(()));
-        assert_eq!(limit.take(begin + minute, 2), Ok(()));
-        assert_eq!(limit.take(begin + 2 * minute, 2), Err(begin + HOUR));
-        assert_eq!(limit.take(begin + HOUR, 2), Ok(()));
-        assert_eq!(limit.take(begin + HOUR, 2), Err(begin + HOUR + minute));
+        assert_eq!(limit.admit_order(begin, 2), Ok(()));
+        assert_eq!(limit.admit_order(begin + minute, 2), Ok(()));
+        assert_eq!(limit.admit_order(begin + 2 * minute, 2), Err(begin + HOUR));
+        assert_eq!(limit.admit_order(begin + HOUR, 2), Ok(()));
+        assert_eq!(
+            limit.admit_order(begin + HOUR, 2),
+            Err(begin + HOUR + minute)
+        );
         // The date was set back.
-        assert_eq!(limit.take(begin - HOUR, 2), Ok(()));
+        assert_eq!(limit.admit_order(begin - HOUR, 2), Ok(()));
     }
 
     #[test]

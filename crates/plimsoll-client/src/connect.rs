@@ -220,7 +220,7 @@ impl Connector {
         let name = http3::certificate_name(&self.plan.certified_host(endpoint));
         let source = self.plan.options.source;
         interleave(&mut addresses, self.ipv6_won.get());
-        let early = config.early_data() && !self.without_early_data.take();
+        let early = config.early_data() && !self.without_early_data.spend_one();
         let open = |peer| http3::open(config, peer, &name, source, early);
         let (_, (quic, accepted)) = race(&addresses, open)
             .await

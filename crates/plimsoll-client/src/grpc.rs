@@ -10,11 +10,14 @@ mod framing;
 
 mod reading;
 
+mod status_message;
+
 mod call;
 
 pub use self::call::{GrpcReply, call};
 pub use self::framing::{FramingError, MessageCounter, frame, messages, take_message};
 pub use self::reading::{GrpcAnswer, GrpcFault, GrpcReading};
+pub use self::status_message::{read_status_message, status_message};
 
 #[cfg(test)]
 mod tests;

@@ -342,7 +342,7 @@ impl Http3 {
             let Some(mut piece) = piece else { break };
             while piece.has_remaining() {
                 let chunk = piece.chunk();
-                length.take(chunk.len(), shared.limits.body_bytes)?;
+                length.count_received(chunk.len(), shared.limits.body_bytes)?;
                 sink.content(chunk);
                 let taken = chunk.len();
                 piece.advance(taken);
@@ -444,7 +444,7 @@ impl Length {
         Some(self.announced?.saturating_sub(self.seen))
     }
 
-    pub(crate) fn take(&mut self, bytes: usize, limit: u64) -> Result<(), Failure> {
+    pub(crate) fn count_received(&mut self, bytes: usize, limit: u64) -> Result<(), Failure> {
         self.seen += bytes as u64;
         if self
             .announced

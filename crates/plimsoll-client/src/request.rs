@@ -98,7 +98,7 @@ impl Request {
         body: Option<&[u8]>,
     ) -> Result<Self, h2::HeadError> {
         let request = Self::encode_http2(method, scheme, authority, path, headers, body)?;
-        let http3 = request.fields.as_ref().and_then(Http3Request::of);
+        let http3 = request.fields.as_ref().and_then(Http3Request::from_encoded);
         let http3 = http3.ok_or_else(|| h2::HeadError::Path(path.to_owned()))?;
         Ok(Self {
             protocol: Protocol::Http3,
@@ -332,7 +332,7 @@ impl Request {
         if self.protocol != Protocol::Http3 {
             return None;
         }
-        let rewritten = || self.fields.as_ref().and_then(Http3Request::of);
+        let rewritten = || self.fields.as_ref().and_then(Http3Request::from_encoded);
         self.http3.clone().or_else(rewritten)
     }
 

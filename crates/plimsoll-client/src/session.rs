@@ -120,7 +120,7 @@ impl Session {
                     path: path_of(&self.target),
                     is_secure: endpoint.is_tls(),
                 };
-                self.jar.take(value, place, clock.wall());
+                self.jar.store_cookie(value, place, clock.wall());
             } else if status == 401 && name.eq_ignore_ascii_case(b"www-authenticate") {
                 challenges.push(value);
             }

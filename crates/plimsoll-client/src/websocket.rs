@@ -402,7 +402,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
     /// Says that all is well and waits for the peer to say so, too, for at most `patience`.
     pub async fn close(mut self, mask: [u8; 4], patience: Duration, buffer: &ReadBuffer) {
         encode_close(&mut self.out, Some(NORMAL), Some(mask));
-        let farewell = poll_fn(|context| {
+        let closing = poll_fn(|context| {
             if let Poll::Ready(Err(_)) = self.poll_write(context) {
                 return Poll::Ready(());
             }
@@ -414,7 +414,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
             }
         });
         // A peer that does not answer is left all the same.
-        drop(tokio::time::timeout(patience, farewell).await);
+        drop(tokio::time::timeout(patience, closing).await);
     }
 
     /// Whether the connection is over after `read`; the peer gets the close frame, as far as the socket takes

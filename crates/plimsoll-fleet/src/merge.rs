@@ -26,7 +26,7 @@ pub trait Merger {
     fn begin(&mut self, workers: usize, agents: usize, started: SystemTime);
 
     /// Adds what an agent has counted; returns its checksum.
-    fn take(&mut self, second: &MemberSecond) -> Result<Checksum, String>;
+    fn merge_second(&mut self, second: &MemberSecond) -> Result<Checksum, String>;
 
     /// No more comes of an agent.
     fn give_up(&mut self, member: usize);
@@ -144,14 +144,14 @@ impl Merger for LoadMerger<'_> {
         self.union = Some(union);
     }
 
-    fn take(&mut self, second: &MemberSecond) -> Result<Checksum, String> {
+    fn merge_second(&mut self, second: &MemberSecond) -> Result<Checksum, String> {
         let (Some(union), Counted::Load(figures)) = (&mut self.union, &second.figures) else {
             return Err("its figures are those of another kind of run".to_owned());
         };
         let mut interval = union.empty_interval();
         let added = figures.add_to(&mut interval);
         added.map_err(|error| error.to_string())?;
-        let checksum = Checksum::of(&interval);
+        let checksum = Checksum::from_interval(&interval);
         let second = UnionSecond {
             part: second.member,
             at: Duration::from_micros(second.at_us),
@@ -159,7 +159,7 @@ impl Merger for LoadMerger<'_> {
             is_last: second.is_last,
             interval,
         };
-        self.is_breached |= union.take(second, self.on_tick);
+        self.is_breached |= union.merge_second(second, self.on_tick);
         Ok(checksum)
     }
 

@@ -333,5 +333,5 @@ fn one_request() -> Interval {
 }
 
 fn figures() -> Counted {
-    Counted::Load(Box::new(Figures::of(&one_request())))
+    Counted::Load(Box::new(Figures::from_interval(&one_request())))
 }

@@ -98,8 +98,8 @@ impl PreparedPart for LoadPart {
                 at_us: u64::try_from(second.at.as_micros()).unwrap_or(u64::MAX),
                 grace: second.grace,
                 is_last: second.is_last,
-                figures: Counted::Load(Box::new(Figures::of(second.interval))),
-                checksum: Checksum::of(second.interval),
+                figures: Counted::Load(Box::new(Figures::from_interval(second.interval))),
+                checksum: Checksum::from_interval(second.interval),
             });
         };
         let mut hooks = PartHooks {
@@ -117,6 +117,6 @@ impl PreparedPart for LoadPart {
             }
             problem
         })?;
-        Ok(made.map(|report| Box::new(AgentReport::of(&report))))
+        Ok(made.map(|report| Box::new(AgentReport::from_part(&report))))
     }
 }

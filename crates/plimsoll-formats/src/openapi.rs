@@ -33,7 +33,7 @@ pub use self::api::{
     Parameter, ParameterPlace, RequestBody, RequestContent, ServiceRequest, parse_api,
 };
 
-use self::schema::{Document, Unmade};
+use self::schema::{Document, Unsupported};
 use crate::request::is_token;
 use crate::{FileRequest, MultipartForm, Place, ReadFile, Remark, RequestFile, Template};
 
@@ -231,7 +231,12 @@ struct Maker<'a> {
 }
 
 impl<'a> Maker<'a> {
-    fn request(&mut self, place: &Place, path: &str, method: &str) -> Result<FileRequest, Unmade> {
+    fn request(
+        &mut self,
+        place: &Place,
+        path: &str,
+        method: &str,
+    ) -> Result<FileRequest, Unsupported> {
         path.clone_into(&mut self.url);
         let mut query = Vec::new();
         let mut cookies = Vec::new();
@@ -241,7 +246,9 @@ impl<'a> Maker<'a> {
         if let Some(start) = self.url.find('{') {
             let name = self.url.get(start..).unwrap_or_default();
             let name = name.split('}').next().unwrap_or(name);
-            return Err(Unmade(format!("`{name}}}` in the path is not described")));
+            return Err(Unsupported(format!(
+                "`{name}}}` in the path is not described"
+            )));
         }
         if !query.is_empty() {
             let separator = if self.url.contains('?') { '&' } else { '?' };
@@ -266,7 +273,7 @@ impl<'a> Maker<'a> {
         request.tags = tags.map(str::to_owned).collect();
         for (name, value) in &self.headers {
             if !is_token(name) || value.contains(['\r', '\n', '\0']) {
-                return Err(Unmade(format!(
+                return Err(Unsupported(format!(
                     "header `{name}` cannot be sent with its value"
                 )));
             }
@@ -282,7 +289,7 @@ impl<'a> Maker<'a> {
     }
 
     /// Those of the operation, then those of its path that it does not describe anew.
-    fn parameters(&self) -> Result<Vec<&'a Value>, Unmade> {
+    fn parameters(&self) -> Result<Vec<&'a Value>, Unsupported> {
         let mut parameters = Vec::new();
         let mut known = BTreeSet::new();
         for of in [self.operation, self.item] {
@@ -305,12 +312,13 @@ impl<'a> Maker<'a> {
         parameter: &Value,
         query: &mut Vec<String>,
         cookies: &mut Vec<String>,
-    ) -> Result<(), Unmade> {
+    ) -> Result<(), Unsupported> {
         let text = |key: &str| parameter.get(key).and_then(Value::as_str);
         let name = text("name").unwrap_or_default();
         let place = text("in").unwrap_or_default();
         let is_required = parameter.get("required") == Some(&Value::Bool(true));
-        let of_parameter = |Unmade(reason)| Unmade(format!("parameter `{name}`: {reason}"));
+        let of_parameter =
+            |Unsupported(reason)| Unsupported(format!("parameter `{name}`: {reason}"));
         // What may be left out is sent only with a value that the document gives.
         if !is_required && self.document.example(parameter)?.is_none() {
             return Ok(());
@@ -340,13 +348,13 @@ impl<'a> Maker<'a> {
                     .any(|known| name.eq_ignore_ascii_case(known)) => {}
             "header" => self.headers.push((name.to_owned(), parts.join(","))),
             "cookie" => cookies.push(format!("{name}={}", encoded.join(","))),
-            other => return Err(Unmade(format!("parameter `{name}` is in `{other}`"))),
+            other => return Err(Unsupported(format!("parameter `{name}` is in `{other}`"))),
         }
         Ok(())
     }
 
     /// Content type and content.
-    fn body(&self) -> Result<Option<(String, Vec<u8>)>, Unmade> {
+    fn body(&self) -> Result<Option<(String, Vec<u8>)>, Unsupported> {
         let Some(body) = self.operation.get("requestBody") else {
             return Ok(None);
         };
@@ -373,12 +381,12 @@ impl<'a> Maker<'a> {
             .find_map(|fits| content.iter().find(|(kind, _)| fits(&bare(kind))));
         let Some((kind, media)) = chosen else {
             let kinds: Vec<&str> = content.keys().map(String::as_str).collect();
-            return Err(Unmade(format!(
+            return Err(Unsupported(format!(
                 "a body of type {} cannot be made",
                 kinds.join(", ")
             )));
         };
-        let of_body = |Unmade(reason)| Unmade(format!("body: {reason}"));
+        let of_body = |Unsupported(reason)| Unsupported(format!("body: {reason}"));
         let value = self.document.value_of(media).map_err(of_body)?;
         let bare = bare(kind);
         if is_json(&bare) {
@@ -388,7 +396,7 @@ impl<'a> Maker<'a> {
             return Ok(Some((kind.clone(), text_of(&value).into_bytes())));
         }
         let Value::Object(fields) = value else {
-            return Err(Unmade(
+            return Err(Unsupported(
                 "body: the fields of a form are not an object".to_owned(),
             ));
         };
@@ -396,7 +404,7 @@ impl<'a> Maker<'a> {
             let mut form = MultipartForm::default();
             for (name, value) in &fields {
                 let added = form.add_text(name, &text_of(value));
-                added.map_err(|error| Unmade(format!("body: {error}")))?;
+                added.map_err(|error| Unsupported(format!("body: {error}")))?;
             }
             return Ok(Some(form.encode()));
         }

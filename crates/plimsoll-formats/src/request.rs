@@ -103,7 +103,7 @@ impl FileRequest {
 
 /// True if the field is about the connection or the framing, which are not a file's to decide.
 pub(crate) fn is_about_connection(name: &str) -> bool {
-    let class = FieldClass::of(name.as_bytes());
+    let class = FieldClass::from_name(name.as_bytes());
     class.is_connection_specific() || class.is_framing() || class == FieldClass::Hop
 }
 

@@ -36,7 +36,7 @@ impl<T> Default for Lenient<T> {
 }
 
 impl<T> Lenient<T> {
-    fn take(&mut self, line: usize, parsed: Result<T, String>) {
+    fn keep_parsed(&mut self, line: usize, parsed: Result<T, String>) {
         match parsed {
             Ok(entry) => self.entries.push(entry),
             Err(message) => self.remarks.push(Remark::line(line, message)),

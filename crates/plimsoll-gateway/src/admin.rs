@@ -17,8 +17,7 @@ use serde::Serialize;
 pub(crate) use self::caches::answer as caches;
 pub(crate) use self::page::answer as page;
 
-use crate::figures::GatewayFigures;
-use crate::upstream::{Event, ServerStatus};
+use crate::upstream::{Event, ServerStatus, UpstreamFigures};
 
 /// The heaviest weight.
 const MOST: u32 = 1000;
@@ -41,7 +40,7 @@ struct UpstreamDocument {
 }
 
 /// Answers `GET /upstreams`, and `PUT /upstreams/NAME?server=URL&weight=N`.
-pub(crate) fn answer(figures: Arc<GatewayFigures>) -> Arc<AnswerApi> {
+pub(crate) fn answer(figures: Arc<UpstreamFigures>) -> Arc<AnswerApi> {
     Arc::new(move |request, rest| {
         let response = match (request.method, rest.trim_matches('/')) {
             ("GET" | "HEAD", "") => list(&figures),
@@ -55,7 +54,7 @@ pub(crate) fn answer(figures: Arc<GatewayFigures>) -> Arc<AnswerApi> {
     })
 }
 
-fn list(figures: &GatewayFigures) -> Response {
+fn list(figures: &UpstreamFigures) -> Response {
     let now = SystemClock.now();
     let upstreams = figures.all().into_iter().map(|status| UpstreamDocument {
         name: status.name.clone(),
@@ -78,7 +77,7 @@ fn json(document: &impl Serialize) -> Response {
         .with_body(ResponseBody::Bytes(text.into()))
 }
 
-fn set_weight(figures: &GatewayFigures, name: &str, request: &Request<'_>) -> Response {
+fn set_weight(figures: &UpstreamFigures, name: &str, request: &Request<'_>) -> Response {
     let wrong = |status, text: String| Response::text(status, text);
     let mut server = None;
     let mut weight = None;

@@ -4,6 +4,8 @@ mod cache;
 
 mod connect;
 
+mod fastcgi;
+
 mod layer4;
 
 mod proxy;
@@ -23,11 +25,11 @@ use std::sync::Arc;
 use plimsoll_server::config::{ActionKind, SectionContext, SectionKind, Value};
 
 pub use self::layer4::LISTENS;
-pub(crate) use self::servers::read as read_servers;
 
 use crate::admin;
-use crate::figures::GatewayFigures;
-use crate::upstream::UpstreamPlan;
+use crate::forward::RouteFigures;
+use crate::sampler::{Sampled, SampledFigures};
+use crate::upstream::{UpstreamFigures, UpstreamPlan};
 
 /// The action `proxy`, for routes of a server's configuration.
 pub const PROXY: ActionKind = ActionKind {
@@ -61,13 +63,16 @@ fn compile_upstreams(
     value: Option<Value<'_>>,
     context: &SectionContext<'_>,
 ) -> Arc<dyn Any + Send + Sync> {
-    let figures = context.counters.figures::<GatewayFigures>();
     if let Some(apis) = context.apis {
-        figures.watch();
-        apis.add("/upstreams", &[], admin::answer(Arc::clone(&figures)));
-        apis.add("/caches", &[], admin::caches(Arc::clone(&figures)));
-        let counters = Arc::clone(context.counters);
-        apis.add("/gateway", &[], admin::page(figures, counters));
+        let counters = context.counters;
+        counters.figures::<SampledFigures>().watch(|| {
+            let upstreams: Arc<dyn Sampled> = counters.figures::<UpstreamFigures>();
+            let routes: Arc<dyn Sampled> = counters.figures::<RouteFigures>();
+            vec![upstreams, routes]
+        });
+        apis.add("/upstreams", &[], admin::answer(counters.figures()));
+        apis.add("/caches", &[], admin::caches(counters.figures()));
+        apis.add("/gateway", &[], admin::page(Arc::clone(counters)));
     }
     let Some(mut table) = value.and_then(Value::table) else {
         return Arc::new(Upstreams::default());

@@ -24,6 +24,8 @@ mod fault;
 
 mod target;
 
+mod fastcgi;
+
 mod fields;
 
 pub(crate) mod frames;
@@ -41,6 +43,8 @@ mod error_pages;
 mod accel;
 
 mod tunnel;
+
+mod figures;
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -63,7 +67,9 @@ use plimsoll_wire::http::FieldList;
 
 pub(crate) use self::authorize::AuthorizePlan;
 pub(crate) use self::error_pages::{ErrorPage, ErrorPages};
+pub(crate) use self::fastcgi::FastCgiPlan;
 pub(crate) use self::fault::Fault;
+pub(crate) use self::figures::{RouteFigures, RouteStatus};
 pub(crate) use self::frames::FrameLimits;
 pub(crate) use self::plan::{ForwardPlan, Forwarded, HostPolicy, RouteTimeouts, WebSockets};
 pub(crate) use self::split::NamedUpstreams;
@@ -73,6 +79,7 @@ pub(crate) use self::tunnel::WebSocketPlan;
 use self::attempt::{Attempt, Responding, hedged, late};
 use self::authorize::Authorizer;
 use self::body::{Download, DownloadLimits, Unread, Upload};
+use self::fastcgi::BUFFERED_BYTES;
 use self::fields::{AddedFields, ClientFields};
 use self::grpc::Call;
 use self::mirror::{CopiedHead, Mirror};
@@ -176,7 +183,7 @@ impl Action for Forward {
         let Some(Choice { upstream, cookie }) = self.0.split.choose(request) else {
             return Answer::Now(self.0.failed(failure::no_upstream(), false));
         };
-        let call = Call::of(request, self.0.plan.grpc_timeout);
+        let call = Call::from_request(request, self.0.plan.grpc_timeout);
         if self.0.plan.grpc_health
             && let Some(call) = &call
             && let Some(response) = grpc::health(request, &upstream, call, &self.0.drain)
@@ -188,7 +195,7 @@ impl Action for Forward {
         let sticky = name.and_then(|name| request.cookie(name));
         let mut forwarding = Forwarding {
             forwarder: Rc::clone(&self.0),
-            key: options.key.of(request),
+            key: options.key.key_of(request),
             sticky: sticky.map(str::to_owned),
             split_cookie: cookie,
             upstream,
@@ -336,7 +343,7 @@ impl Forwarding {
     /// Whether the request is for a WebSocket, and the route forwards those.
     fn opens_websocket(&self) -> bool {
         let is_forwarded = matches!(self.forwarder.plan.websocket, WebSockets::Forwarded(_));
-        is_forwarded && Handshake::of(&self.request.request()).is_some()
+        is_forwarded && Handshake::from_request(&self.request.request()).is_some()
     }
 
     async fn forward(&mut self, forwarder: &Forwarder) -> Outcome {
@@ -344,7 +351,7 @@ impl Forwarding {
         let policy = &upstream.plan.options.retry;
         let request = self.request.request();
         let handshake = match &forwarder.plan.websocket {
-            WebSockets::Forwarded(_) => Handshake::of(&request),
+            WebSockets::Forwarded(_) => Handshake::from_request(&request),
             WebSockets::Rejected => None,
         };
         let is_idempotent = is_idempotent(request.method) && handshake.is_none();
@@ -365,7 +372,11 @@ impl Forwarding {
             _ => None,
         };
         let upload = Upload::new(body, forwarder.plan.request_limit, copy);
-        let upload = match forwarder.plan.request_buffer {
+        let has_unknown_length = || request.content_length().is_none();
+        let fastcgi = forwarder.plan.fastcgi.as_ref();
+        let fastcgi = fastcgi.filter(|_| has_unknown_length());
+        let whole = fastcgi.map(|_| forwarder.plan.request_limit.unwrap_or(BUFFERED_BYTES));
+        let upload = match forwarder.plan.request_buffer.or(whole) {
             Some(limit) if handshake.is_none() && !upload.is_empty() => {
                 match Box::pin(upload.read_whole(limit)).await {
                     Ok(upload) => upload,
@@ -442,7 +453,7 @@ impl Forwarding {
                 Err((server, failure)) => {
                     now = SystemClock.now();
                     self.note(server.server(), tried.len(), None, None);
-                    if let Some(timeout) = Timeout::of(&failure) {
+                    if let Some(timeout) = Timeout::from_failure(&failure) {
                         upstream.count_timeout(timeout);
                     }
                     // A client that broke its request off says nothing about the server.

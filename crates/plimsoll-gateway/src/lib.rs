@@ -35,8 +35,6 @@ pub mod contract;
 
 mod deadline;
 
-mod figures;
-
 mod forward;
 
 mod import;
@@ -53,6 +51,9 @@ mod upstream;
 #[cfg(test)]
 #[global_allocator]
 static ALLOCATOR: plimsoll_testkit::CountingAllocator = plimsoll_testkit::CountingAllocator;
+
+/// What the names of the gateway's metrics begin with.
+const METRICS: &str = "plimsoll_gateway";
 
 pub use crate::config::{CONNECT, LISTENS, PROXY, TRACES, UPSTREAMS};
 pub use crate::import::{

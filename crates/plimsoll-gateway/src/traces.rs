@@ -15,13 +15,13 @@ use bytes::Bytes;
 use http_body_util::Full;
 use plimsoll_client::forward::{Head, Pool, PoolOptions};
 use plimsoll_client::{ConnectOptions, ConnectPlan, ConnectPlanError, Connector, Endpoint};
-use plimsoll_model::Clock as _;
-use plimsoll_server::{Request, TraceNote, WorkerContext};
+use plimsoll_model::{Clock as _, MetricsText};
+use plimsoll_server::{Figures, Request, TraceNote, WorkerContext};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::tls::{TlsError, TlsSettings};
 use serde_json::{Value, json};
 
-use crate::figures::GatewayFigures;
+use crate::METRICS;
 
 /// Destination of spans.
 #[derive(Debug)]
@@ -73,8 +73,23 @@ impl TracesPlan {
 /// Counts of the spans of all workers.
 #[derive(Debug, Default)]
 pub(crate) struct SpanCounts {
-    pub(crate) sent: AtomicU64,
-    pub(crate) dropped: AtomicU64,
+    sent: AtomicU64,
+    dropped: AtomicU64,
+}
+
+impl Figures for SpanCounts {
+    fn show(&self, _prefix: Option<&str>, text: &mut MetricsText) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (sent, dropped) = (load(&self.sent), load(&self.dropped));
+        if sent + dropped == 0 {
+            return;
+        }
+        let name = format!("{METRICS}_spans_total");
+        text.family(&name, "counter", "Spans by what became of them");
+        for (outcome, count) in [("sent", sent), ("dropped", dropped)] {
+            text.sample(&name, &[("outcome", outcome)], count);
+        }
+    }
 }
 
 /// The spans of one worker.
@@ -91,11 +106,10 @@ impl Exporter {
         let mut is_new = false;
         let exporter = context.state(&identity, || {
             is_new = true;
-            let figures = context.metrics().figures::<GatewayFigures>();
             Self {
                 plan: Arc::clone(plan),
                 waiting: RefCell::default(),
-                counts: Arc::clone(figures.spans()),
+                counts: context.metrics().figures(),
             }
         });
         if is_new {

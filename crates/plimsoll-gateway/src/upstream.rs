@@ -10,6 +10,8 @@ mod discovery;
 
 mod ejection;
 
+mod figures;
+
 mod gradient;
 
 mod health;
@@ -42,12 +44,13 @@ pub(crate) use self::breaker::BreakerPlan;
 pub(crate) use self::concurrency::{Concurrency, ConcurrencyPlan, Limit, Permit};
 pub(crate) use self::durations::{BOUNDS, DurationCounts, Durations};
 pub(crate) use self::ejection::Ejection;
+pub(crate) use self::figures::UpstreamFigures;
 pub(crate) use self::gradient::Bounds;
 pub(crate) use self::health::{HealthCheck, HealthKind};
 pub(crate) use self::history::{History, Recent, Sample};
 pub(crate) use self::key::KeySource;
 pub(crate) use self::plan::{
-    Discovery, ServerPlan, Timeouts, Transport, UpstreamOptions, UpstreamPlan,
+    Discovery, ServerFile, ServerPlan, Timeouts, Transport, UpstreamOptions, UpstreamPlan,
 };
 pub(crate) use self::retry::{Outcome, RetryBudget, RetryCondition, RetryPolicy};
 pub(crate) use self::server::{Server, ServerUse};
@@ -55,7 +58,6 @@ pub(crate) use self::status::{Event, ServerStatus, Timeout, UpstreamStatus};
 
 use crate::balance::{Balance, Balancer, Servers};
 use crate::deadline::Deadlines;
-use crate::figures::GatewayFigures;
 use crate::sampler::Sampler;
 
 /// An upstream as one worker uses it.
@@ -85,7 +87,7 @@ pub(crate) struct Upstream {
     closing: Cell<Option<AbortHandle>>,
 }
 
-/// The servers of one version of the roster, with what chooses between them.
+/// The servers of one version of the server list, with what chooses between them.
 struct ServerSet {
     version: u64,
     servers: Vec<Rc<Server>>,
@@ -126,7 +128,7 @@ impl Upstream {
         context: &WorkerContext,
         sampler: Option<Rc<Sampler>>,
     ) -> Self {
-        let figures = context.metrics().figures::<GatewayFigures>();
+        let figures = context.metrics().figures::<UpstreamFigures>();
         let status = figures.upstream(plan, context.clock().now());
         let timeouts = &plan.options.timeouts;
         Self {
@@ -195,12 +197,12 @@ impl Upstream {
         self.renew()
     }
 
-    /// Makes the set of the current roster; servers that stay keep their connections.
+    /// Makes the set of the current server list; servers that stay keep their connections.
     fn renew(&self) -> Rc<ServerSet> {
-        let roster = self.status.roster();
+        let server_list = self.status.server_list();
         let old = Rc::clone(&self.set.borrow());
         let options = &self.plan.options;
-        let servers = roster.servers.iter().map(|(plan, state)| {
+        let servers = server_list.servers.iter().map(|(plan, state)| {
             let known = old.servers.iter().find(|it| it.id() == state.id());
             if let Some(known) = known {
                 return Rc::clone(known);
@@ -220,10 +222,14 @@ impl Upstream {
             server
         });
         let servers: Vec<_> = servers.collect();
-        let names: Vec<_> = roster.servers.iter().map(|(plan, _)| plan.name()).collect();
-        let weights = roster.servers.iter().map(|(plan, _)| plan.weight);
+        let names: Vec<_> = server_list
+            .servers
+            .iter()
+            .map(|(plan, _)| plan.name())
+            .collect();
+        let weights = server_list.servers.iter().map(|(plan, _)| plan.weight);
         let weighted: Vec<_> = names.iter().map(String::as_str).zip(weights).collect();
-        let mut backups: Vec<_> = roster
+        let mut backups: Vec<_> = server_list
             .servers
             .iter()
             .map(|(plan, _)| plan.is_backup)
@@ -234,7 +240,7 @@ impl Upstream {
         // Workers with one seed would choose the same servers at the same time.
         let balancer = options.balance.make(&weighted, fastrand::u64(..));
         let set = Rc::new(ServerSet {
-            version: roster.version,
+            version: server_list.version,
             servers,
             backups,
             balancer: RefCell::new(balancer),
@@ -388,7 +394,7 @@ struct Available<'a> {
     set: &'a ServerSet,
     tried: &'a [usize],
     now: Instant,
-    /// Whether too few servers are healthy to heed health; computed once.
+    /// Whether too few servers are healthy to respect health; computed once.
     is_panicking: Cell<Option<bool>>,
     /// Whether the servers of the gateway's zone are enough; computed once.
     is_local_enough: Cell<Option<bool>>,

@@ -30,6 +30,12 @@
 //!    (`load/src/scenario/run.rs`), for which its `worker.rs` waits beside each iteration. At the end
 //!    `summary/` makes the data, which `handleSummary()` or the text gets.
 
+mod crypto;
+
+mod go_error;
+
+mod line_source;
+
 mod output;
 
 mod protocol;
@@ -52,6 +58,7 @@ mod run;
 
 mod summary;
 
+pub use crate::line_source::LineSource;
 pub use crate::metrics::checks::PartCheck;
 pub use crate::options::duration::parse as parse_script_duration;
 pub use crate::options::go_duration;
@@ -62,7 +69,6 @@ pub use crate::run::control::{ControlResponse, RunControl};
 pub use crate::run::exit_code::ExitCode;
 pub use crate::run::inspect::{InspectedScript, inspect};
 pub use crate::run::invocation::{ExchangeRecording, Invocation, OnPlan, Outcome, Output};
-pub use crate::run::line_source::LineSource;
 pub use crate::run::once::{LINES, OnceVerdict, run_once};
 pub use crate::run::parts::{PartFigures, ScriptPart, ScriptParts, ScriptUnion};
 pub use crate::run::plan::{RunNeeds, ScenarioNeeds};

@@ -87,7 +87,7 @@ impl TrendStat {
         })
     }
 
-    pub(crate) fn of(self, trend: &Trend) -> f64 {
+    pub(crate) fn value_in(self, trend: &Trend) -> f64 {
         match self {
             Self::Avg => trend.mean(),
             Self::Min => trend.min(),

@@ -28,19 +28,16 @@ mod url;
 
 mod x509;
 
-pub(crate) use self::codec::{hex, hmac_md5, random};
-pub(crate) use self::subtle::aes_cbc_decrypt;
-
 use std::path::Path;
 use std::rc::Rc;
 
 use plimsoll_script::js::function::Rest;
-use plimsoll_script::js::object::Property;
 use plimsoll_script::js::{
     self, ArrayBuffer, Coerced, Ctx, Exception, FromJs as _, Function, IntoJs, Object, Value,
 };
 use plimsoll_script::{Level, ProgramLoader, Stop, Waiter};
 
+use crate::go_error::throw_error;
 use crate::source::own_program;
 use crate::user::{Stage, UserState};
 
@@ -178,16 +175,6 @@ pub(crate) fn install(ctx: &Ctx<'_>, natives: &Natives) -> Result<(), Stop> {
     globals.set("__VU", user.number as f64)?;
     globals.set("__ITER", 0)?;
     Ok(())
-}
-
-/// Throws an error of a native function: scripts see the name that k6 gives to all of them.
-pub(crate) fn throw_error(ctx: &Ctx<'_>, message: &str) -> js::Error {
-    let made = Exception::from_message(ctx.clone(), message).and_then(|error| {
-        let name = Property::from("GoError").writable().configurable();
-        error.as_object().prop("name", name)?;
-        Ok(error)
-    });
-    made.map_or_else(|error| error, Exception::throw)
 }
 
 /// The global that hands native functions to `js/globals.js`, which removes it from sight of scripts.

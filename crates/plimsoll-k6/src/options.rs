@@ -25,11 +25,12 @@ use plimsoll_load::scenario::Segment;
 
 use self::consolidated::consolidated;
 pub(crate) use self::consolidated::implied_iterations;
+pub use self::duration::go_duration;
 pub(crate) use self::inspected::as_inspected;
-pub use self::inspected::go_duration;
 pub(crate) use self::network::{HttpDebug, NetworkOptions};
 pub(crate) use self::scenario::{ScenarioOptions, scenarios};
 use self::spelling::as_read;
+use crate::metrics::thresholds::ThresholdOptions;
 
 /// Options that are checked and complete.
 #[derive(Debug, Clone)]
@@ -71,15 +72,6 @@ pub struct Options {
     pub(crate) json: Value,
     /// Warnings.
     pub(crate) warnings: Vec<String>,
-}
-
-/// A threshold as it is written.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ThresholdOptions {
-    pub(crate) source: String,
-    pub(crate) aborts: bool,
-    /// Since the start of the run, before which it does not abort.
-    pub(crate) delay: Option<Duration>,
 }
 
 /// The unit of durations in summaries.
@@ -188,17 +180,17 @@ impl Options {
         }
         for (name, message) in UNSUPPORTED {
             if reader
-                .take(name)
+                .read_key(name)
                 .is_some_and(|value| !value.is_null() && *value != Value::Bool(false))
             {
                 reader.error(name, message);
             }
         }
-        if reader.take("consoleOutput").is_some() {
+        if reader.read_key("consoleOutput").is_some() {
             reader.warn("options.consoleOutput has no effect in a script, as in k6: use --console-output or K6_CONSOLE_OUTPUT");
         }
         for name in WITHOUT_EFFECT {
-            reader.take(name);
+            reader.read_key(name);
         }
         let mut scenarios = scenarios(&mut reader, overrides);
         scenarios.sort_by(|one, other| one.name.cmp(&other.name));
@@ -207,7 +199,7 @@ impl Options {
             scenarios.retain(|it| it.executor.clone().in_segment(segment).has_work());
         }
         let thresholds = if overrides.no_thresholds {
-            reader.take("thresholds");
+            reader.read_key("thresholds");
             BTreeMap::new()
         } else {
             reader.thresholds()
@@ -371,7 +363,7 @@ impl<'v> Reader<'v> {
         self.errors.extend(unknown);
     }
 
-    pub(crate) fn take(&mut self, key: &'static str) -> Option<&'v Value> {
+    pub(crate) fn read_key(&mut self, key: &'static str) -> Option<&'v Value> {
         self.taken.push(key);
         self.map.get(key).filter(|value| !value.is_null())
     }
@@ -381,7 +373,7 @@ impl<'v> Reader<'v> {
     }
 
     pub(crate) fn optional_duration(&mut self, key: &'static str) -> Option<Duration> {
-        let value = self.take(key)?;
+        let value = self.read_key(key)?;
         match duration::from_json(value) {
             Ok(duration) => Some(duration),
             Err(message) => {
@@ -392,7 +384,7 @@ impl<'v> Reader<'v> {
     }
 
     pub(crate) fn optional_count(&mut self, key: &'static str) -> Option<u64> {
-        let value = self.take(key)?;
+        let value = self.read_key(key)?;
         let number = value
             .as_f64()
             .filter(|it| *it >= 0.0 && it.fract() == 0.0 && *it < 1e15);
@@ -413,7 +405,7 @@ impl<'v> Reader<'v> {
     }
 
     pub(crate) fn flag(&mut self, key: &'static str) -> bool {
-        match self.take(key) {
+        match self.read_key(key) {
             None => false,
             Some(Value::Bool(flag)) => *flag,
             Some(other) => {
@@ -424,7 +416,7 @@ impl<'v> Reader<'v> {
     }
 
     pub(crate) fn text(&mut self, key: &'static str) -> Option<String> {
-        match self.take(key)? {
+        match self.read_key(key)? {
             Value::String(text) => Some(text.clone()),
             other => {
                 self.error(key, &format!("must be a text, not {other}"));
@@ -434,7 +426,7 @@ impl<'v> Reader<'v> {
     }
 
     fn list(&mut self, key: &'static str) -> Option<Vec<String>> {
-        let value = self.take(key)?;
+        let value = self.read_key(key)?;
         let texts = value.as_array().map(|list| {
             let texts = list.iter().map(|it| it.as_str().map(str::to_owned));
             texts.collect::<Option<Vec<_>>>()
@@ -448,7 +440,7 @@ impl<'v> Reader<'v> {
 
     /// An object of texts, such as tags.
     pub(crate) fn texts(&mut self, key: &'static str) -> Vec<(String, String)> {
-        let Some(value) = self.take(key) else {
+        let Some(value) = self.read_key(key) else {
             return Vec::new();
         };
         let Some(map) = value.as_object() else {
@@ -466,7 +458,7 @@ impl<'v> Reader<'v> {
 
     fn thresholds(&mut self) -> BTreeMap<String, Vec<ThresholdOptions>> {
         let mut all = BTreeMap::new();
-        let Some(value) = self.take("thresholds") else {
+        let Some(value) = self.read_key("thresholds") else {
             return all;
         };
         let Some(map) = value.as_object() else {

@@ -2,6 +2,8 @@
 
 pub(crate) mod http;
 
+pub(crate) mod pools;
+
 pub(crate) mod grpc;
 
 pub(crate) mod socket;

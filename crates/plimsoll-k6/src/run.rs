@@ -23,8 +23,6 @@ mod consumers;
 
 mod iterations;
 
-pub(crate) mod line_source;
-
 pub(crate) mod parts;
 
 mod preparation;
@@ -45,7 +43,6 @@ use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
 use tokio::task::LocalSet;
 
-pub(crate) use self::connections::{CallTls, SecuredCalls};
 use self::consumers::Consumers;
 use self::invocation::{Invocation, Outcome};
 use self::iterations::{SIGNAL, started};
@@ -130,7 +127,7 @@ impl Preparation<'_> {
         enter(Phase::Ended);
         total.merge(&self.calls.worker.sinks.borrow());
         let rest = self.calls.worker.sinks.borrow_mut().take_points();
-        consumers.take(&rest, started(&shared));
+        consumers.hand_over_points(&rest, started(&shared));
         let (breakdown, has_failed) = consumers.finish(&shared.log);
         if has_failed {
             exit.get_or_insert(ExitCode::Other);

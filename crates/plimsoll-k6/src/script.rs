@@ -11,25 +11,19 @@ use plimsoll_model::Clock as _;
 use plimsoll_script::js::function::Rest;
 use plimsoll_script::js::{self, Ctx, Function, Value};
 use plimsoll_script::{
-    ErrorKind, Exports, Level, Limits, Program, ProgramLoader, ScriptError, Stacks, Stop, Vm,
+    ErrorKind, Exports, Level, Program, ProgramLoader, ScriptError, Stacks, Stop, Vm,
 };
 use plimsoll_wire::SystemClock;
 
+use crate::line_source::LineSource;
 use crate::modules::{Natives, install};
-use crate::run::line_source::LineSource;
-use crate::source::ScriptSources;
 use crate::source::archive::UnpackedArchive;
 use crate::source::commonjs::EXPORTS;
 use crate::source::remote::RemoteModules;
 use crate::source::root::FileRoot;
+use crate::source::{LIMITS, ScriptSources};
 use crate::user::drive::drive;
 use crate::user::{RunState, Stage, UserState, WorkerShare};
-
-/// Bounds of the VM of each virtual user.
-pub(crate) const LIMITS: Limits = Limits {
-    memory: 1 << 30,
-    stack: 256 << 10,
-};
 
 /// The text of a script.
 #[derive(Debug, Clone)]

@@ -19,15 +19,20 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use plimsoll_script::{Program, Sources, strip_types};
+use plimsoll_script::{Limits, Program, Sources, strip_types};
 
 use url::Url;
 
-use crate::script::LIMITS;
 use crate::source::commonjs::{as_module, imported, importing, is_commonjs};
 use crate::source::meta::with_resolve;
 use crate::source::remote::{RemoteError, RemoteModules};
 use crate::source::root::FileRoot;
+
+/// Bounds of the VM of each virtual user.
+pub(crate) const LIMITS: Limits = Limits {
+    memory: 1 << 30,
+    stack: 256 << 10,
+};
 
 /// Longer modules are rejected: bundles with all their libraries have 1 to 5 MiB.
 const LONGEST: u64 = 16 << 20;

@@ -15,10 +15,10 @@ use std::time::Duration;
 use plimsoll_load::scenario::{Metric, MetricKind, Sink, Sinks};
 use serde_json::{Map, Value, json};
 
+use crate::crypto::hex;
 use crate::metrics::TrendStat;
 use crate::metrics::checks::Group;
 use crate::metrics::thresholds::{Thresholds, per_second};
-use crate::modules::hex;
 use crate::options::{Options, TimeUnit};
 
 pub(crate) use self::breakdown::Breakdown;
@@ -93,7 +93,7 @@ fn add(facts: &Facts<'_>, metrics: &mut Map<String, Value>, metric: &Metric) {
         if sink.is_none() && !has_judged {
             continue;
         }
-        let none = Sink::of(metric);
+        let none = Sink::for_metric(metric);
         let mut entry = json!({
             "type": metric.kind.name(),
             "contains": metric.contains.name(),
@@ -146,7 +146,7 @@ fn values_of(options: &Options, took: Duration, sink: &Sink) -> Value {
         Sink::Trend(trend) => {
             let stats = options.trend_stats.iter();
             let values = stats.filter_map(|stat| {
-                let value = TrendStat::parse(stat)?.of(trend);
+                let value = TrendStat::parse(stat)?.value_in(trend);
                 Some((stat.clone(), whole(value)))
             });
             Value::Object(values.collect())

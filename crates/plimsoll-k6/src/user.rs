@@ -33,14 +33,14 @@ pub(crate) use self::run_state::{RunState, Verdict};
 pub(crate) use self::samples::Hop;
 pub(crate) use self::shared_arrays::SharedArrays;
 pub(crate) use self::system_tags::SystemTags;
+use crate::line_source::LineSource;
 use crate::metrics::checks::{KnownChecks, SEPARATOR};
 use crate::options::duration::millis;
 use crate::protocol::event_stream::{EventStreams, OpenedStream, StreamEvent};
 use crate::protocol::grpc::{Grpc, GrpcClient, GrpcEvent, GrpcRequest, GrpcResponse, GrpcTarget};
-use crate::protocol::http::{Connections, HttpRequest, HttpResponse, Jars};
+use crate::protocol::http::{Connections, HttpRequest, HttpResponse, Jars, KnownTargets};
+use crate::protocol::pools::SecuredCalls;
 use crate::protocol::socket::{Opened, SharedDeflater, SocketEvent, SocketRequest, Sockets};
-use crate::run::SecuredCalls;
-use crate::run::line_source::LineSource;
 
 /// Receives lines of the script and messages.
 pub(crate) type Log = Arc<dyn Fn(Level, &str, LineSource) + Send + Sync>;
@@ -125,6 +125,7 @@ pub(crate) struct UserState {
     /// Of the scenario's iterations, and of its own.
     pub(crate) iteration: Cell<(u64, u64)>,
     pub(crate) connections: Connections,
+    pub(crate) targets: KnownTargets,
     pub(crate) jars: RefCell<Jars>,
     pub(crate) sockets: Sockets,
     pub(crate) event_streams: EventStreams,
@@ -173,6 +174,7 @@ impl UserState {
             number: id.map_or(0, |id| id.in_test),
             iteration: Cell::new((0, 0)),
             connections: Connections::new(&worker.pool, worker.speaks),
+            targets: KnownTargets::default(),
             jars: RefCell::default(),
             sockets: Sockets::default(),
             event_streams: EventStreams::default(),
@@ -293,7 +295,9 @@ impl UserState {
         }
         let text = format!(
             "Request Failed: {} \"{}\": {}",
-            response.request.method, response.masked_url, response.error
+            response.request.method,
+            response.address.masked(),
+            response.error
         );
         self.warn(&masked_urls(&text));
     }

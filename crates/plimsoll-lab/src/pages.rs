@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use plimsoll_model::{ByteSize, Conditions};
-use plimsoll_report::plot::escaped;
+use plimsoll_model::{ByteSize, Conditions, escaped_html};
 
 const IN_MEMORY: &str = "writing to memory does not fail";
 
@@ -14,7 +13,7 @@ pub(crate) fn write_marks(page: &mut String, marks: &[String]) {
     }
     page.push_str("<ul class=\"mark\">");
     for mark in marks {
-        write!(page, "<li>{}</li>", escaped(mark)).expect(IN_MEMORY);
+        write!(page, "<li>{}</li>", escaped_html(mark)).expect(IN_MEMORY);
     }
     page.push_str("</ul>");
 }
@@ -76,12 +75,17 @@ pub(crate) fn write_conditions(page: &mut String, conditions: &Conditions) {
     );
     page.push_str("<section class=\"t\"><h2>Conditions</h2><div class=\"wide\"><table>");
     for (label, text) in rows {
-        write!(page, "<tr><th>{label}</th><td>{}</td></tr>", escaped(&text)).expect(IN_MEMORY);
+        write!(
+            page,
+            "<tr><th>{label}</th><td>{}</td></tr>",
+            escaped_html(&text)
+        )
+        .expect(IN_MEMORY);
     }
     page.push_str("</table></div>");
     if !conditions.command.is_empty() {
         let command = conditions.command.join(" ");
-        write!(page, "<pre>{}</pre>", escaped(&command)).expect(IN_MEMORY);
+        write!(page, "<pre>{}</pre>", escaped_html(&command)).expect(IN_MEMORY);
     }
     page.push_str("</section>\n");
 }

@@ -52,8 +52,8 @@ pub(crate) fn fixed(directory: &Path, plimsoll: &str) -> [(String, String); 2] {
 pub(crate) struct Names(HashSet<String>);
 
 impl Names {
-    pub(crate) fn take(&mut self, table: &mut Table<'_>) -> Option<String> {
-        let Some(value) = table.take("name") else {
+    pub(crate) fn read_name(&mut self, table: &mut Table<'_>) -> Option<String> {
+        let Some(value) = table.take_value("name") else {
             table.missing("name", "such as name = \"small\"");
             return None;
         };
@@ -92,7 +92,7 @@ pub(crate) fn fill(text: &str, values: &Placeholders) -> String {
 
 /// The words of `command`, with what does not change from trial to trial filled in.
 fn command(table: &mut Table<'_>, fixed: &Placeholders) -> Option<Vec<String>> {
-    let Some(value) = table.take("command") else {
+    let Some(value) = table.take_value("command") else {
         table.missing("command", "such as command = \"./server --port {port}\"");
         return None;
     };
@@ -125,7 +125,7 @@ pub(crate) fn url(
     ports: &Placeholders,
     fixed: &Placeholders,
 ) -> Option<String> {
-    let value = table.take(key)?;
+    let value = table.take_value(key)?;
     let text = fill(as_text(&value)?, fixed);
     let filled = fill(&text, ports);
     if filled.contains(['{', '}']) {
@@ -164,7 +164,7 @@ pub(crate) fn target(
     fixed: &Placeholders,
     names: &mut Names,
 ) -> Option<(TargetPlan, Vec<(String, String)>)> {
-    let name = names.take(table);
+    let name = names.read_name(table);
     let (upstreams, ports) = upstreams(table, fixed);
     let words = command(table, fixed);
     need(table, "url");
@@ -195,7 +195,7 @@ fn upstreams(
         .to_vec();
     let mut upstreams = Vec::new();
     for mut table in table.tables("upstream") {
-        let name = names.take(&mut table);
+        let name = names.read_name(&mut table);
         ports.extend(
             name.iter()
                 .map(|name| (format!("{name}.port"), "1".to_owned())),

@@ -1,6 +1,6 @@
 //! Profiles of running processes: where their processor time goes, or what they wait for.
 //!
-//! [`take`] samples every thread of a process and of its descendants by the kernel's perf events
+//! [`take_profile`] samples every thread of a process and of its descendants by the kernel's perf events
 //! (`perf_event_open(2)`): so and so often per second of processor time a thread's stack is noted. A
 //! [`Profile`] holds the stacks with the names of their functions; [`flame`] draws them,
 //! [`folded`](Profile::folded) is the text that most other tools read.
@@ -169,13 +169,13 @@ impl ProfileError {
 const TOO_MANY_FILES: i32 = 24;
 
 /// Takes a profile; ends early when all processes have ended or `interrupt` is set.
-pub fn take(plan: &ProfilePlan, interrupt: &Interrupt) -> Result<Profile, ProfileError> {
+pub fn take_profile(plan: &ProfilePlan, interrupt: &Interrupt) -> Result<Profile, ProfileError> {
     if plan.kind == ProfileKind::OffCpu {
         // py-spy counts only the stacks of threads that run.
-        return sampling::take(plan, interrupt);
+        return sampling::take_profile(plan, interrupt);
     }
     let python = python::PythonStacks::start(sampling::family(&plan.pids));
-    let mut profile = sampling::take(plan, interrupt)?;
+    let mut profile = sampling::take_profile(plan, interrupt)?;
     python.name(&mut profile);
     Ok(profile)
 }

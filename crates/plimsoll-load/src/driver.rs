@@ -26,7 +26,7 @@ pub(crate) use self::http2::Http2Driver;
 pub(crate) use self::http3::Http3Driver;
 use crate::plan::RunPlan;
 use crate::source::SharedSource;
-use crate::worker::Seat;
+use crate::worker::ConnectionSlot;
 use crate::worker::pace::{Gate, Start};
 use crate::worker::user::Recorder;
 use crate::workload::HttpWorkload;
@@ -39,7 +39,12 @@ pub(crate) trait Driver {
     /// Starts the virtual users of one connection.
     ///
     /// - `make`: makes the workload of a virtual user from its number in the run.
-    fn start<W: HttpWorkload>(&self, seat: &Seat<'_>, make: &dyn Fn(usize) -> W, tasks: &mut Tasks);
+    fn start<W: HttpWorkload>(
+        &self,
+        slot: &ConnectionSlot<'_>,
+        make: &dyn Fn(usize) -> W,
+        tasks: &mut Tasks,
+    );
 }
 
 /// How often a request is sent again on another connection because the server left the one before

@@ -360,7 +360,7 @@ pub(crate) fn follow(
         match crew.published.recv_timeout(patience) {
             Ok(published) => {
                 let worker = published.worker;
-                let (spare, complete) = collector.take(published);
+                let (spare, complete) = collector.collect_published(published);
                 crew.give_back(worker, spare);
                 let is_over = collector.is_complete();
                 let mut complete = complete.into_iter().peekable();

@@ -89,7 +89,11 @@ impl Union {
     /// Takes a second of a part; each part hands over its seconds in their order. Returns whether a threshold ends the run.
     ///
     /// - `on_tick`: called for each second that every part has handed over.
-    pub fn take(&mut self, second: UnionSecond, on_tick: &mut dyn FnMut(&Standing<'_>)) -> bool {
+    pub fn merge_second(
+        &mut self,
+        second: UnionSecond,
+        on_tick: &mut dyn FnMut(&Standing<'_>),
+    ) -> bool {
         let published = Published {
             worker: u32::try_from(second.part).expect("there are few parts"),
             at: second.at,
@@ -97,7 +101,7 @@ impl Union {
             grace: second.grace,
             interval: Box::new(second.interval),
         };
-        let (_, complete) = self.collector.take(published);
+        let (_, complete) = self.collector.collect_published(published);
         self.seconds(complete, on_tick)
     }
 

@@ -238,8 +238,8 @@ impl Worker {
                 self.start_drivers(*http, &make, &mut tasks);
             }
             WorkloadPlan::WebSocket(websocket) => {
-                for seat in self.seats() {
-                    websocket::start(&seat, websocket, &mut tasks);
+                for slot in self.slots() {
+                    websocket::start(&slot, websocket, &mut tasks);
                 }
             }
         }
@@ -256,18 +256,18 @@ impl Worker {
         make: &dyn Fn(&Rc<WorkerState>, usize) -> W,
         tasks: &mut Tasks,
     ) {
-        for seat in self.seats() {
-            let make = |index| make(seat.shared(), index);
+        for slot in self.slots() {
+            let make = |index| make(slot.shared(), index);
             match http {
-                HttpPlan::Http1 => Http1Driver.start(&seat, &make, tasks),
-                HttpPlan::Http2(http2) => Http2Driver(http2).start(&seat, &make, tasks),
-                HttpPlan::Http3(http3) => Http3Driver(http3).start(&seat, &make, tasks),
+                HttpPlan::Http1 => Http1Driver.start(&slot, &make, tasks),
+                HttpPlan::Http2(http2) => Http2Driver(http2).start(&slot, &make, tasks),
+                HttpPlan::Http3(http3) => Http3Driver(http3).start(&slot, &make, tasks),
             }
         }
     }
 
     /// The connections of this worker.
-    fn seats(&self) -> impl Iterator<Item = Seat<'_>> {
+    fn slots(&self) -> impl Iterator<Item = ConnectionSlot<'_>> {
         let plan = &self.plan;
         let shared = Rc::new(WorkerState::new(
             plan,
@@ -280,7 +280,7 @@ impl Worker {
             Pacing::Closed { ramp, .. } => ramp.clone().map(Rc::new),
             Pacing::Open { .. } => None,
         };
-        (0..connections_of(plan.connections, self.share)).map(move |number| Seat {
+        (0..connections_of(plan.connections, self.share)).map(move |number| ConnectionSlot {
             worker: self,
             shared: Rc::clone(&shared),
             number,
@@ -387,7 +387,7 @@ impl Worker {
 }
 
 /// A connection of a worker, from which its driver takes what its virtual users share.
-pub(crate) struct Seat<'a> {
+pub(crate) struct ConnectionSlot<'a> {
     worker: &'a Worker,
     shared: Rc<WorkerState>,
     /// Its number among those of the worker.
@@ -397,7 +397,7 @@ pub(crate) struct Seat<'a> {
     ramp: Option<Rc<Ramp>>,
 }
 
-impl Seat<'_> {
+impl ConnectionSlot<'_> {
     /// State that the virtual users of the worker share.
     pub(crate) fn shared(&self) -> &Rc<WorkerState> {
         &self.shared

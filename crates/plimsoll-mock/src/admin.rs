@@ -87,7 +87,7 @@ impl AdminOfMock {
         rest: &str,
         response: fn(&Self, &Call) -> AdminResponse,
     ) -> Answer {
-        let mut call = Call::of(request, rest);
+        let mut call = Call::from_request(request, rest);
         let body = request.take_body();
         let admin = self.clone();
         Answer::later(async move {

@@ -184,21 +184,32 @@ async fn run(mut received: mpsc::Receiver<AdmittedCallback>, notices: Arc<Notice
         let (fetcher, notices) = (std::rc::Rc::clone(&fetcher), Arc::clone(&notices));
         tokio::task::spawn_local(async move {
             tokio::time::sleep(admitted.callback.delay).await;
-            if let Err(message) = sent(&fetcher, &admitted.callback).await {
-                notices.report(&Notice::new(Severity::Warning, message));
+            if let Err(error) = sent(&fetcher, &admitted.callback).await {
+                notices.report(&Notice::new(Severity::Warning, error.to_string()));
             }
         });
     }
 }
 
-async fn sent(fetcher: &Fetcher, request: &OutgoingCallback) -> Result<(), String> {
-    let url = Url::parse(&request.url)
-        .map_err(|error| format!("a callback is not sent: `{}`: {error}", request.url))?;
+/// Why a callback did not arrive.
+#[derive(Debug, thiserror::Error)]
+enum NotSent {
+    #[error("a callback is not sent: `{url}`: {cause}")]
+    Url { url: String, cause: url::ParseError },
+    /// The rest of the URL may hold credentials.
+    #[error("a callback to {host} failed: {error}")]
+    Failed { host: String, error: String },
+}
+
+async fn sent(fetcher: &Fetcher, request: &OutgoingCallback) -> Result<(), NotSent> {
+    let url = Url::parse(&request.url).map_err(|cause| NotSent::Url {
+        url: request.url.clone(),
+        cause,
+    })?;
     let content = (!request.content.is_empty()).then_some(&*request.content);
     let sending = fetcher.send(&request.method, &url, request.fields.clone(), content);
-    sending.await.map(drop).map_err(|error| {
-        // The rest of the URL may hold credentials.
-        let host = url.host_str().unwrap_or_default();
-        format!("a callback to {host} failed: {error}")
+    sending.await.map(drop).map_err(|error| NotSent::Failed {
+        host: url.host_str().unwrap_or_default().to_owned(),
+        error: error.to_string(),
     })
 }

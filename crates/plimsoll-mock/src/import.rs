@@ -33,6 +33,7 @@ mod postman;
 use std::collections::HashSet;
 use std::fmt;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -105,7 +106,7 @@ struct Draft {
 ///
 /// Fails if it cannot be read, or is of no known kind.
 pub fn read(path: &Path) -> Result<Imported, Vec<FileRemark>> {
-    let kind = kind::of(path).map_err(|remark| vec![about(path, remark)])?;
+    let kind = kind::kind_of(path).map_err(|remark| vec![about(path, remark)])?;
     let mut importer = Importer::new(kind, path);
     match kind {
         ForeignKind::WireMock => importer.wiremock(path)?,
@@ -365,14 +366,17 @@ fn about(file: &Path, remark: Remark) -> FileRemark {
     }
 }
 
-fn unreadable(file: &Path, error: &std::io::Error) -> FileRemark {
+fn unreadable(file: &Path, error: &io::Error) -> FileRemark {
     about(file, Remark::whole(format!("cannot be read: {error}")))
 }
 
 /// What keeps a callback from being sent, if anything does. Its rule answers all the same.
 fn problem_of_callback(callback: &Entry, directory: &Path) -> Option<String> {
     let mut rule = Table::new();
-    rule.push("when", Entry::Table(When::of(&["url_path"], "/").table()));
+    rule.push(
+        "when",
+        Entry::Table(When::at_path(&["url_path"], "/").table()),
+    );
     let mut respond = Table::new();
     respond.push("status", Entry::Whole(204));
     rule.push("respond", Entry::Table(respond));
@@ -428,7 +432,7 @@ fn wiremock_folders(path: &Path) -> (PathBuf, Option<PathBuf>) {
 const DEEPEST: usize = 16;
 
 /// The files of JSON below a folder, in the order of their names.
-fn json_files(folder: &Path) -> Result<Vec<PathBuf>, std::io::Error> {
+fn json_files(folder: &Path) -> Result<Vec<PathBuf>, io::Error> {
     let mut files = Vec::new();
     let mut folders = vec![(folder.to_owned(), 0)];
     while let Some((folder, depth)) = folders.pop() {
@@ -448,24 +452,36 @@ fn json_files(folder: &Path) -> Result<Vec<PathBuf>, std::io::Error> {
     Ok(files)
 }
 
+/// Why a file of a folder is not read.
+#[derive(Debug, thiserror::Error)]
+enum InsideError {
+    #[error("there is no file {}", .0.display())]
+    Missing(PathBuf),
+    #[error("{} lies outside of {}", .path.display(), .root.display())]
+    Outside { path: PathBuf, root: PathBuf },
+    #[error("{} is longer than 16 MiB", .0.display())]
+    TooLong(PathBuf),
+    #[error("cannot read {}: {cause}", .path.display())]
+    Read { path: PathBuf, cause: io::Error },
+    /// The folder itself.
+    #[error(transparent)]
+    Folder(#[from] io::Error),
+}
+
 /// The content of a file below a folder; fails if it is not there or lies outside.
-fn inside(folder: &Path, name: &str) -> Result<Vec<u8>, String> {
+fn inside(folder: &Path, name: &str) -> Result<Vec<u8>, InsideError> {
     let path = folder.join(name.trim_start_matches('/'));
     let found = path.canonicalize();
-    let found = found.map_err(|_| format!("there is no file {}", path.display()))?;
-    let root = folder.canonicalize().map_err(|error| error.to_string())?;
+    let found = found.map_err(|_| InsideError::Missing(path.clone()))?;
+    let root = folder.canonicalize()?;
     if !found.starts_with(&root) {
-        return Err(format!(
-            "{} lies outside of {}",
-            path.display(),
-            root.display()
-        ));
+        return Err(InsideError::Outside { path, root });
     }
     let length = found.metadata().map(|it| it.len());
     if length.is_ok_and(|length| length > LONGEST_BODY) {
-        return Err(format!("{} is longer than 16 MiB", path.display()));
+        return Err(InsideError::TooLong(path));
     }
-    fs::read(&found).map_err(|error| format!("cannot read {}: {error}", path.display()))
+    fs::read(&found).map_err(|cause| InsideError::Read { path, cause })
 }
 
 /// Longer content is not put into rules: they are held in memory and written as text.
@@ -473,7 +489,7 @@ const LONGEST_BODY: u64 = 16 << 20;
 
 /// Whether a field is about the connection or the framing, which are the server's.
 pub(crate) fn is_about_connection(name: &str) -> bool {
-    let class = FieldClass::of(name.as_bytes());
+    let class = FieldClass::from_name(name.as_bytes());
     class.is_connection_specific() || class.is_framing() || name.eq_ignore_ascii_case("date")
 }
 

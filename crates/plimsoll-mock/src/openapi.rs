@@ -37,7 +37,7 @@ use crate::store::collection::StoredResponse;
 
 pub use self::fit::{Fit, UnfitContent};
 
-pub(crate) use self::calls::CallbackHosts;
+pub(crate) use self::calls::{CallbackError, CallbackHosts, UnsentCallback};
 
 use self::expression::Exchange;
 use self::request::RequestCheck;
@@ -103,7 +103,9 @@ impl OpenApi {
     ) -> Result<(Self, Vec<Remark>), Vec<Remark>> {
         let own_name = file.file_name().unwrap_or_default().to_string_lossy();
         let folder = file.parent().unwrap_or(Path::new(""));
-        let mut api = parse_api(text, &own_name, &mut |name| beside::read(folder, name))?;
+        let mut api = parse_api(text, &own_name, &mut |name| {
+            beside::read(folder, name).map_err(|error| error.to_string())
+        })?;
         let mut left_out = std::mem::take(&mut api.left_out);
         let routes = Routes::new(&api);
         let checks = api.operations.iter();
@@ -135,7 +137,7 @@ impl OpenApi {
         &self,
         request: &RequestView<'_>,
         response: &StoredResponse,
-    ) -> Vec<Result<OutgoingCallback, String>> {
+    ) -> Vec<Result<OutgoingCallback, UnsentCallback>> {
         let has_some = self
             .api
             .operations
@@ -158,7 +160,7 @@ impl OpenApi {
         };
         let callbacks = operation.callbacks.iter().map(|callback| {
             let target = expression::filled(&callback.url, &exchange);
-            let made = target.and_then(|target| {
+            let made = target.map_err(CallbackError::from).and_then(|target| {
                 calls::callback(
                     &self.api,
                     callback,
@@ -168,10 +170,11 @@ impl OpenApi {
                     self.options,
                 )
             });
-            made.map_err(|reason| {
-                let (method, path) = (&operation.method, &operation.path);
-                let name = &callback.name;
-                format!("the callback `{name}` of {method} {path} is not sent: {reason}")
+            made.map_err(|cause| UnsentCallback {
+                name: callback.name.clone(),
+                method: operation.method.clone(),
+                path: operation.path.clone(),
+                cause,
             })
         });
         callbacks.collect()
@@ -184,7 +187,11 @@ impl OpenApi {
     }
 
     /// A webhook as it is sent to a URL, or why it cannot be; nothing if it has none of that name.
-    pub(crate) fn webhook(&self, name: &str, url: Url) -> Option<Result<OutgoingCallback, String>> {
+    pub(crate) fn webhook(
+        &self,
+        name: &str,
+        url: Url,
+    ) -> Option<Result<OutgoingCallback, CallbackError>> {
         let webhook = self.api.webhooks.iter().find(|it| it.name == name)?;
         Some(calls::outgoing(&self.api, webhook, url, self.options))
     }
@@ -280,7 +287,7 @@ impl OpenApi {
             let own = response::of_refusal(&self.api, operation, request, &refusal, self.options);
             return own.unwrap_or(Err(refusal));
         }
-        response::of(&self.api, operation, request, self.options)
+        response::for_operation(&self.api, operation, request, self.options)
     }
 
     /// Whether it has an operation of that method for the path of a request.

@@ -80,7 +80,7 @@ enum Fields<'a> {
 
 impl<'a> RequestView<'a> {
     /// A request without content, or whose content is not needed.
-    pub fn of(request: &'a Request<'a>) -> Self {
+    pub fn from_request(request: &'a Request<'a>) -> Self {
         Self {
             method: request.method,
             target_path: request.path,
@@ -342,7 +342,7 @@ pub struct KeptRequest {
 
 impl KeptRequest {
     /// A copy of a request, without its content.
-    pub fn of(request: &Request<'_>) -> Self {
+    pub fn from_request(request: &Request<'_>) -> Self {
         let fields = request.headers();
         Self {
             method: request.method.to_owned(),

@@ -186,7 +186,7 @@ impl RuleSet {
     }
 
     /// The same set, whose rules were compiled with this.
-    pub(crate) fn of(mut self, origin: Origin) -> Self {
+    pub(crate) fn with_origin(mut self, origin: Origin) -> Self {
         self.origin = origin;
         self
     }

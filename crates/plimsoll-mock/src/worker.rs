@@ -227,7 +227,7 @@ impl Worker {
                 for callback in self.plan.openapi[at].callbacks(request, &response) {
                     match callback {
                         Ok(callback) => self.callbacks.send_made(callback),
-                        Err(reason) => self.callbacks.report(&reason),
+                        Err(unsent) => self.callbacks.report(&unsent.to_string()),
                     }
                 }
                 (

@@ -5,6 +5,8 @@
 
 mod problems;
 
+mod writing;
+
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
@@ -15,6 +17,7 @@ use toml::de::{DeTable, DeValue};
 
 use self::problems::Problems;
 pub use self::problems::{ConfigProblem, with_causes};
+pub use self::writing::{readable_toml_string, toml_key, toml_string};
 use crate::{parse_byte_size, parse_duration};
 
 /// A parsed file with what was found wrong with it.
@@ -92,7 +95,7 @@ impl<'i> Document<'i> {
 
 impl<'i> Table<'i> {
     /// The value of `key`, if it is there.
-    pub fn take(&mut self, key: &'static str) -> Option<Value<'i>> {
+    pub fn take_value(&mut self, key: &'static str) -> Option<Value<'i>> {
         self.known.push(key);
         let (_, value) = self.entries.remove_entry(key)?;
         self.given.push(key);
@@ -122,12 +125,12 @@ impl<'i> Table<'i> {
 
     /// A text in quotes.
     pub fn text(&mut self, key: &'static str) -> Option<String> {
-        self.take(key)?.text()
+        self.take_value(key)?.text()
     }
 
     /// True or false.
     pub fn boolean(&mut self, key: &'static str) -> Option<bool> {
-        let value = self.take(key)?;
+        let value = self.take_value(key)?;
         match value.content {
             DeValue::Boolean(boolean) => Some(boolean),
             _ => value.expected("true or false"),
@@ -148,7 +151,7 @@ impl<'i> Table<'i> {
     where
         N: TryFrom<i128> + PartialOrd + fmt::Display,
     {
-        let value = self.take(key)?;
+        let value = self.take_value(key)?;
         let number = match &value.content {
             DeValue::Integer(integer) => {
                 i128::from_str_radix(integer.as_str(), integer.radix()).ok()
@@ -168,7 +171,7 @@ impl<'i> Table<'i> {
 
     /// A number, whole or not, above zero.
     pub fn positive(&mut self, key: &'static str) -> Option<f64> {
-        let value = self.take(key)?;
+        let value = self.take_value(key)?;
         let number = match &value.content {
             DeValue::Integer(integer) => integer.as_str().parse().ok(),
             DeValue::Float(float) => float.as_str().parse().ok(),
@@ -182,12 +185,12 @@ impl<'i> Table<'i> {
 
     /// A text such as `500ms`.
     pub fn duration(&mut self, key: &'static str) -> Option<Duration> {
-        self.take(key)?.duration()
+        self.take_value(key)?.duration()
     }
 
     /// A text such as `64KiB`.
     pub fn bytes(&mut self, key: &'static str) -> Option<u64> {
-        let value = self.take(key)?;
+        let value = self.take_value(key)?;
         match &value.content {
             DeValue::String(text) => match parse_byte_size(text) {
                 Ok(size) => Some(size.0),
@@ -199,12 +202,12 @@ impl<'i> Table<'i> {
 
     /// A table of that name.
     pub fn table(&mut self, key: &'static str) -> Option<Self> {
-        self.take(key)?.table()
+        self.take_value(key)?.table()
     }
 
     /// The tables of an array of tables.
     pub fn tables(&mut self, key: &'static str) -> Vec<Self> {
-        let Some(value) = self.take(key) else {
+        let Some(value) = self.take_value(key) else {
             return Vec::new();
         };
         let DeValue::Array(array) = value.content else {

@@ -33,7 +33,7 @@ pub enum FieldClass {
 impl FieldClass {
     /// The class of a field name, in any case.
     #[inline]
-    pub fn of(name: &[u8]) -> Self {
+    pub fn from_name(name: &[u8]) -> Self {
         let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
         // Lengths first: most names differ from all of these in them.
         match name.len() {
@@ -92,7 +92,7 @@ pub fn may_be_trailer(name: &[u8]) -> bool {
         let start = name.get(..prefix.len());
         start.is_some_and(|start| start.eq_ignore_ascii_case(prefix))
     };
-    FieldClass::of(name) == FieldClass::EndToEnd
+    FieldClass::from_name(name) == FieldClass::EndToEnd
         && !OF_HEADS.iter().any(is)
         && !PREFIXES_OF_HEADS.iter().any(begins)
 }
@@ -155,13 +155,13 @@ mod tests {
             ("", FieldClass::EndToEnd),
             ("x-a-name-that-is-longer-than-all", FieldClass::EndToEnd),
         ] {
-            assert_eq!(FieldClass::of(name.as_bytes()), class, "{name}");
+            assert_eq!(FieldClass::from_name(name.as_bytes()), class, "{name}");
         }
     }
 
     #[test]
     fn classes_answer_what_forwarding_and_trailers_need() {
-        let class = |name: &str| FieldClass::of(name.as_bytes());
+        let class = |name: &str| FieldClass::from_name(name.as_bytes());
         for name in [":path", "connection", "te", "transfer-encoding"] {
             assert!(class(name).is_hop_by_hop(), "{name}");
         }

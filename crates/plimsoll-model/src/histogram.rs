@@ -217,7 +217,7 @@ mod tests {
 
     use super::*;
 
-    fn of(values: &[u64]) -> Histogram {
+    fn histogram(values: &[u64]) -> Histogram {
         let mut histogram = Histogram::new();
         for value in values {
             histogram.record(Duration::from_nanos(*value));
@@ -241,24 +241,24 @@ mod tests {
 
     #[test]
     fn histograms_that_grew_for_others_are_equal_and_add_up() {
-        let mut grown = of(&[3_000_000_000]);
+        let mut grown = histogram(&[3_000_000_000]);
         grown.clear();
         grown.record(Duration::from_nanos(5));
-        let small = of(&[5]);
+        let small = histogram(&[5]);
         assert_eq!(grown, small);
         assert_eq!(small, grown);
-        assert_ne!(small, of(&[6]));
+        assert_ne!(small, histogram(&[6]));
         for (mut sum, other) in [(grown.clone(), &small), (small.clone(), &grown)] {
             sum.merge(other);
-            assert_eq!(sum, of(&[5, 5]));
+            assert_eq!(sum, histogram(&[5, 5]));
         }
     }
 
     #[test]
     fn a_part_can_be_taken_out_again() {
         let (part, rest) = (
-            of(&[5, 900_000, 900_000]),
-            of(&[5, 7, 900_000, 3_000_000_000]),
+            histogram(&[5, 900_000, 900_000]),
+            histogram(&[5, 7, 900_000, 3_000_000_000]),
         );
         let mut whole = part.clone();
         whole.merge(&rest);
@@ -268,13 +268,13 @@ mod tests {
 
     #[test]
     fn the_highest_quantile_is_the_maximum() {
-        let histogram = of(&[1_000_001, 5_000_003, 9_999_999]);
+        let histogram = histogram(&[1_000_001, 5_000_003, 9_999_999]);
         assert_eq!(histogram.quantile(1.0), histogram.max());
     }
 
     #[test]
     fn coarse_buckets_are_six_a_decade_and_lose_no_value() {
-        let histogram = of(&[1, 90_000, 100_000, 150_001, 980_000, 2_000_000_000]);
+        let histogram = histogram(&[1, 90_000, 100_000, 150_001, 980_000, 2_000_000_000]);
         let estimate: Vec<_> = histogram
             .coarse()
             .iter()
@@ -296,7 +296,7 @@ mod tests {
         fn coarse_buckets_hold_what_is_no_larger_than_their_ends(
             values in prop::collection::vec(1_u64..3_600_000_000_000, 0..60),
         ) {
-            let histogram = of(&values);
+            let histogram = histogram(&values);
             let coarse = histogram.coarse();
             prop_assert!(coarse.is_sorted_by(|a, b| a.up_to < b.up_to));
             let mut below = 0;
@@ -318,12 +318,12 @@ mod tests {
             b in prop::collection::vec(0_u64..10_000_000_000, 0..40),
             c in prop::collection::vec(0_u64..10_000_000_000, 0..40),
         ) {
-            let mut left = of(&a);
-            left.merge(&of(&b));
-            left.merge(&of(&c));
-            let mut right = of(&c);
-            let mut tail = of(&b);
-            tail.merge(&of(&a));
+            let mut left = histogram(&a);
+            left.merge(&histogram(&b));
+            left.merge(&histogram(&c));
+            let mut right = histogram(&c);
+            let mut tail = histogram(&b);
+            tail.merge(&histogram(&a));
             right.merge(&tail);
             prop_assert_eq!(left.len(), (a.len() + b.len() + c.len()) as u64);
             prop_assert!(left.buckets().eq(right.buckets()));
@@ -334,7 +334,7 @@ mod tests {
             mut values in prop::collection::vec(1_u64..10_000_000_000, 1..200),
             fraction in 0.0_f64..=1.0,
         ) {
-            let histogram = of(&values);
+            let histogram = histogram(&values);
             values.sort_unstable();
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank")]
             let rank = ((fraction * values.len() as f64).ceil() as usize).clamp(1, values.len());

@@ -25,6 +25,10 @@ pub mod document;
 
 pub mod look;
 
+mod markup;
+
+mod metrics_text;
+
 mod units;
 
 mod clock;
@@ -44,6 +48,8 @@ pub use crate::exchange::phase::{Phase, Phases};
 pub use crate::exchange::{Exchange, Protocol};
 pub use crate::field_class::{FieldClass, may_be_trailer};
 pub use crate::histogram::{Bucket, Histogram};
+pub use crate::markup::{escaped_html, is_xml_char};
+pub use crate::metrics_text::MetricsText;
 pub use crate::proxy_field::is_proxy_field;
 pub use crate::results::chaos::{
     CaseAnswer, CaseRule, ChaosCase, ChaosMemory, ChaosObjective, ChaosSummary, HealthyFigures,
@@ -72,7 +78,10 @@ pub use crate::threshold::{
     Aggregation, JudgedThreshold, Measured, Metric, ServerFigures, Threshold, ThresholdError,
     ThresholdVerdict, Trend, Unit,
 };
-pub use crate::units::figures::{grouped, three_figures};
+pub use crate::units::figures::{
+    grouped, percent_rounded_down, percentage, rate_figures, rough_percent, share_percentage,
+    three_figures, without_trailing_zeros,
+};
 pub use crate::units::{
     ByteSize, DurationText, Rate, UnitError, counted, parse_byte_size, parse_duration, parse_rate,
 };

@@ -1,6 +1,6 @@
 //! Badges: a label and a message in a picture.
 
-use plimsoll_report::plot::escaped;
+use plimsoll_model::{escaped_html, percent_rounded_down, without_trailing_zeros};
 
 pub(crate) const GREEN: &str = "#40cc11";
 pub(crate) const YELLOW: &str = "#ccb311";
@@ -162,7 +162,7 @@ impl Badge {
         let (left, right) = (width(&label), width(&message));
         let whole = left + right;
         let (label_at, message_at) = (left / 2, left + right / 2);
-        let (label, message) = (escaped(&label), escaped(&message));
+        let (label, message) = (escaped_html(&label), escaped_html(&message));
         let color = &self.color;
         let label_color = self.look.label_color.as_deref().unwrap_or("#555");
         let (gradient, shade) = match self.look.style {
@@ -227,10 +227,10 @@ fn width(text: &str) -> usize {
 
 /// A share as a percentage with up to two decimals, never rounded up to 100 %.
 pub(crate) fn percent(ratio: f64) -> String {
-    let hundredths = (ratio * 10_000.0).floor() / 100.0;
-    let text = format!("{hundredths:.2}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    format!("{text}%")
+    format!(
+        "{}%",
+        without_trailing_zeros(&percent_rounded_down(ratio, 2))
+    )
 }
 
 /// The colour of an uptime, as Gatus has it.

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use jiff::civil::Date;
+use plimsoll_model::{percent_rounded_down, without_trailing_zeros};
 use plimsoll_monitor::config::Language;
 
 struct Messages {
@@ -80,10 +81,9 @@ impl Texts for Language {
     }
 
     fn percent(self, ratio: f64) -> String {
-        let hundredths = (ratio * 10_000.0).floor() / 100.0;
-        let text = format!("{hundredths:.2}");
-        let text = text.trim_end_matches('0').trim_end_matches('.');
-        format!("{}\u{a0}%", text.replace('.', self.text("decimal")))
+        let percent = percent_rounded_down(ratio, 2);
+        let percent = without_trailing_zeros(&percent);
+        format!("{}\u{a0}%", percent.replace('.', self.text("decimal")))
     }
 
     fn duration(self, duration: Duration) -> String {

@@ -52,7 +52,7 @@ pub(crate) fn compile(mut table: Table<'_>) -> Option<ApiToken> {
     if !table.was_given("name") {
         table.missing("name", "who uses the token");
     }
-    let hash = if let Some(value) = table.take("sha256") {
+    let hash = if let Some(value) = table.take_value("sha256") {
         parse(&value)
     } else {
         table.missing(
@@ -63,7 +63,7 @@ pub(crate) fn compile(mut table: Table<'_>) -> Option<ApiToken> {
     };
     let mut scope = Scope::Read;
     for value in table
-        .take("scopes")
+        .take_value("scopes")
         .map(Value::elements)
         .unwrap_or_default()
     {

@@ -81,7 +81,7 @@ pub struct FiguresDocument {
 
 impl FiguresDocument {
     /// The figures of a sample.
-    pub fn of(sample: &ResourceSample) -> Self {
+    pub fn from_sample(sample: &ResourceSample) -> Self {
         Self {
             cpu_user_ns: nanos(sample.cpu.user),
             cpu_system_ns: nanos(sample.cpu.system),
@@ -187,7 +187,7 @@ mod tests {
                 sent: 11,
             }),
         };
-        let document = FiguresDocument::of(&sample);
+        let document = FiguresDocument::from_sample(&sample);
         assert_eq!(document.sample(sample.at, sample.completed), sample);
         let text = serde_json::to_string(&document).unwrap();
         assert_eq!(
@@ -200,7 +200,7 @@ mod tests {
             network: None,
             ..sample
         };
-        let document = FiguresDocument::of(&bare);
+        let document = FiguresDocument::from_sample(&bare);
         assert_eq!((document.fds, document.throttled_ns), (None, None));
         assert_eq!(document.sample(sample.at, sample.completed), bare);
     }

@@ -5,10 +5,12 @@
 
 use std::time::Duration;
 
+use plimsoll_model::escaped_html;
+
 use crate::export::html::{MOST_POINTS, seconds, thinned};
 use crate::files::ExtraTable;
 use crate::page::{Card, cards, html_page};
-use crate::plot::{Axis, Line, Plot, TIME, escaped};
+use crate::plot::{Axis, Line, Plot, TIME};
 
 /// The script of live pages: it listens to `events` beside the page.
 pub const SCRIPT: &str = include_str!("dashboard/live.js");
@@ -38,8 +40,8 @@ impl Dashboard {
     pub fn content(&self) -> String {
         let mut html = format!(
             "<header><h1>{}</h1><p class=\"shape\">{}</p>",
-            escaped(&self.title),
-            escaped(&self.state)
+            escaped_html(&self.title),
+            escaped_html(&self.state)
         );
         if let Some(progress) = self.progress {
             let percent = (progress.clamp(0.0, 1.0) * 100.0).round();

@@ -120,16 +120,16 @@ impl SummaryDocument {
     pub const SCHEMA: &str = "plimsoll.load.summary/1";
 
     /// The document of `run`.
-    pub fn of(run: &RunSummary) -> Self {
+    pub fn from_summary(run: &RunSummary) -> Self {
         let apart = run.latency.apart();
         Self {
             schema: Self::SCHEMA.to_owned(),
-            load: LoadDocument::of(&run.load),
+            load: LoadDocument::from_shape(&run.load),
             interrupted: run.interrupted,
             window_us: microseconds(run.window),
             requests_per_second: rounded(run.requests_per_second()),
             received_bytes_per_second: rounded(run.bytes_received_per_second()),
-            counts: CountsDocument::of(&run.counts, run.error_statuses()),
+            counts: CountsDocument::from_counts(&run.counts, run.error_statuses()),
             sent_bytes: run.bytes_sent,
             received_bytes: run.bytes_received,
             bytes_exclude_tls: run.load.bytes_exclude_tls(),
@@ -145,17 +145,19 @@ impl SummaryDocument {
                 decoded_bytes: decoded.decoded,
             }),
             events: run.events.as_ref().map(|events| {
-                EventsDocument::of(events, run.events_per_second().unwrap_or_default())
+                EventsDocument::from_figures(events, run.events_per_second().unwrap_or_default())
             }),
             latency: LatencyDocument {
-                from_started: TimesDocument::of(run.latency.from_started.view()),
+                from_started: TimesDocument::from_times(run.latency.from_started.view()),
                 from_intended: run
                     .latency
                     .from_intended
                     .as_ref()
-                    .map(|times| TimesDocument::of(times.view())),
-                of_ok: apart.as_ref().map(|(ok, _)| TimesDocument::of(ok)),
-                of_errors: apart.as_ref().map(|(_, errors)| TimesDocument::of(*errors)),
+                    .map(|times| TimesDocument::from_times(times.view())),
+                of_ok: apart.as_ref().map(|(ok, _)| TimesDocument::from_times(ok)),
+                of_errors: apart
+                    .as_ref()
+                    .map(|(_, errors)| TimesDocument::from_times(*errors)),
             },
             phases: Phase::ALL
                 .into_iter()
@@ -163,30 +165,44 @@ impl SummaryDocument {
                 .filter(|(_, times)| !times.observed().is_empty())
                 .map(|(phase, times)| PhaseDocument {
                     phase: phase.name().to_owned(),
-                    times: TimesDocument::of(times),
+                    times: TimesDocument::from_times(times),
                 })
                 .collect(),
             statuses: run.statuses.clone(),
             grpc: run.grpc.as_ref().map(|grpc| {
-                GrpcDocument::of(grpc, run.grpc_messages_per_second().unwrap_or_default())
+                GrpcDocument::from_figures(grpc, run.grpc_messages_per_second().unwrap_or_default())
             }),
-            failures: run.failures.iter().map(FailureDocument::of).collect(),
+            failures: run
+                .failures
+                .iter()
+                .map(FailureDocument::from_failure)
+                .collect(),
             unmet: run.unmet.clone(),
-            requests: run.requests.iter().map(RequestDocument::of).collect(),
-            thresholds: run.thresholds.iter().map(ThresholdDocument::of).collect(),
+            requests: run
+                .requests
+                .iter()
+                .map(RequestDocument::from_figures)
+                .collect(),
+            thresholds: run
+                .thresholds
+                .iter()
+                .map(ThresholdDocument::from_judged)
+                .collect(),
             target: run.target.as_ref().map(|target| TargetDocument {
                 cpu_us_per_request_error: run.cpu_error_us().map(rounded),
-                ..TargetDocument::of(target)
+                ..TargetDocument::from_server_cost(target)
             }),
             observed: run
                 .observed
                 .iter()
-                .map(|server| ObservedDocument::of(server, &run.ticks))
+                .map(|server| ObservedDocument::from_observed(server, &run.ticks))
                 .collect(),
-            generator: GeneratorDocument::of(&run.generator),
-            conditions: ConditionsDocument::of(&run.conditions),
+            generator: GeneratorDocument::from_generator(&run.generator),
+            conditions: ConditionsDocument::from_conditions(&run.conditions),
             ticks: course(run)
-                .map(|(tick, before, after)| TickDocument::of(tick, before, after, &run.moments))
+                .map(|(tick, before, after)| {
+                    TickDocument::from_tick(tick, before, after, &run.moments)
+                })
                 .collect(),
         }
     }

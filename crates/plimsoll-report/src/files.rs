@@ -1,11 +1,10 @@
 //! The files of one run, as `--out DIR` keeps them.
 
-use plimsoll_model::RunSummary;
+use plimsoll_model::{RunSummary, escaped_html};
 
 use crate::document::ConditionsDocument;
 use crate::export::{Exporter, Html};
 use crate::page::unbroken;
-use crate::plot::escaped;
 use crate::record::RunRecord;
 use crate::text::{Detail, Style};
 use crate::{SummaryDocument, latency_log, series_csv, text};
@@ -55,7 +54,7 @@ pub fn of_run(run: &RunSummary) -> Vec<NamedFile> {
     vec![
         (
             SUMMARY_JSON,
-            SummaryDocument::of(run).to_json().into_bytes(),
+            SummaryDocument::from_summary(run).to_json().into_bytes(),
         ),
         (
             SUMMARY_TEXT,
@@ -65,11 +64,14 @@ pub fn of_run(run: &RunSummary) -> Vec<NamedFile> {
         (LATENCY_HDR, latency_log(run)),
         (
             CONDITIONS_JSON,
-            ConditionsDocument::of(&run.conditions)
+            ConditionsDocument::from_conditions(&run.conditions)
                 .to_json()
                 .into_bytes(),
         ),
-        (REPORT_HTML, Html.export(&[RunRecord::of("run", run)])),
+        (
+            REPORT_HTML,
+            Html.export(&[RunRecord::from_summary("run", run)]),
+        ),
     ]
 }
 
@@ -99,7 +101,7 @@ impl ExtraTable {
         let rows = rows.map(|row| format!("<tr>{}</tr>", cells(row, "td")));
         format!(
             "<section><h2>{}</h2><div class=\"wide\"><table><tr>{}</tr>{}</table></div></section>\n",
-            escaped(&self.title),
+            escaped_html(&self.title),
             cells(&self.head, "th"),
             rows.collect::<String>()
         )
@@ -112,7 +114,7 @@ const LONG: usize = 20;
 /// The text of a cell, in which a number stays with its unit and the name of a metric is broken between its parts.
 fn cell_html(text: &str) -> String {
     let words = text.split(' ').map(|word| {
-        let word_html = escaped(word);
+        let word_html = escaped_html(word);
         if word.len() <= LONG {
             return word_html;
         }

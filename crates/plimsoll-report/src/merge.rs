@@ -292,11 +292,11 @@ fn times(
     if is_of_several {
         (summary.latency.of_ok, summary.latency.of_errors) = (None, None);
     }
-    let honest = TimesDocument::of(latency.view());
+    let honest = TimesDocument::from_times(latency.view());
     if let Some(started) = tagged(FROM_STARTED) {
         let censored = tagged(CENSORED_FROM_STARTED).cloned().unwrap_or_default();
         let started = Times::from_parts(started.clone(), censored);
-        summary.latency.from_started = TimesDocument::of(started.view());
+        summary.latency.from_started = TimesDocument::from_times(started.view());
         summary.latency.from_intended = Some(honest);
     } else {
         summary.latency.from_started = honest;
@@ -309,7 +309,7 @@ fn times(
             let times = TimesView::from(tagged(phase.name())?);
             Some(PhaseDocument {
                 phase: phase.name().to_owned(),
-                times: TimesDocument::of(times.with_unknown(phase.given_up(aborted))),
+                times: TimesDocument::from_times(times.with_unknown(phase.given_up(aborted))),
             })
         })
         .collect();
@@ -346,7 +346,7 @@ mod tests {
     use crate::{fixture, latency_log};
 
     fn record(name: &str, run: &RunSummary) -> RunRecord {
-        let summary = SummaryDocument::of(run).to_json();
+        let summary = SummaryDocument::from_summary(run).to_json();
         RunRecord::read(name, summary.as_bytes(), &latency_log(run)).unwrap()
     }
 
@@ -378,7 +378,7 @@ mod tests {
             assert_eq!(both.latency.quantile(quantile), whole.quantile(quantile));
         }
         let intended = both.summary.latency.from_intended.as_ref().unwrap();
-        assert_eq!(intended, &TimesDocument::of(whole.view()));
+        assert_eq!(intended, &TimesDocument::from_times(whole.view()));
         assert_eq!(both.summary.counts.started, one.counts.started * 2);
         assert_eq!(both.summary.counts.ok, one.counts.ok * 2);
         let rate = records[0].summary.requests_per_second * 2.0;

@@ -1,9 +1,9 @@
 //! The frame of result pages: style, and short figures for their plots.
 
-use plimsoll_model::grouped;
 use plimsoll_model::look::STYLE as LOOK;
+use plimsoll_model::{escaped_html, grouped, without_trailing_zeros};
 
-use crate::plot::{STYLE as PLOTS, escaped};
+use crate::plot::STYLE as PLOTS;
 use crate::text::Emphasis;
 
 /// What a verdict means for the reader, whatever it is about; decides on colours.
@@ -91,13 +91,17 @@ impl Card {
             .note
             .as_ref()
             .map_or_else(String::new, |(judgement, note)| {
-                format!("<em class=\"{}\">{}</em>", judgement.class(), escaped(note))
+                format!(
+                    "<em class=\"{}\">{}</em>",
+                    judgement.class(),
+                    escaped_html(note)
+                )
             });
         format!(
             "<div class=\"card {}\"><span>{}</span><strong>{}</strong>{note}</div>",
             self.judgement.class(),
-            escaped(&self.label),
-            escaped(&unbroken(&self.value))
+            escaped_html(&self.label),
+            escaped_html(&unbroken(&self.value))
         )
     }
 }
@@ -138,7 +142,7 @@ pub fn html_page(title: &str, body: &str) -> String {
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
          <title>{} – plimsoll</title><style>{LOOK}{PLOTS}{STYLE}</style></head><body><main>\n\
          {body}</main></body></html>\n",
-        escaped(title)
+        escaped_html(title)
     )
 }
 
@@ -175,7 +179,7 @@ pub fn short_number(value: f64) -> String {
         return grouped(value);
     }
     let text = format!("{value:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    without_trailing_zeros(&text).to_owned()
 }
 
 /// Of results; colours and type are those of every page.

@@ -8,6 +8,8 @@ mod stack;
 
 use std::fmt::Write as _;
 
+use plimsoll_model::escaped_html;
+
 pub(crate) use self::heat::{Cell, HeatMap};
 pub use self::scale::Axis;
 use self::scale::Mapped;
@@ -137,12 +139,17 @@ fn figure<'a>(
     svg: &str,
 ) -> String {
     let mut html = String::from("<figure class=\"plot\">");
-    write!(html, "<figcaption>{}", escaped(title)).expect(IN_MEMORY);
+    write!(html, "<figcaption>{}", escaped_html(title)).expect(IN_MEMORY);
     if labels.len() > 1 {
         html.push_str("<span class=\"legend\">");
         for (colour, label) in labels {
             let colour = colour % COLOURS;
-            write!(html, "<span class=\"k{colour}\">{}</span> ", escaped(label)).expect(IN_MEMORY);
+            write!(
+                html,
+                "<span class=\"k{colour}\">{}</span> ",
+                escaped_html(label)
+            )
+            .expect(IN_MEMORY);
         }
         html.push_str("</span>");
     }
@@ -155,7 +162,7 @@ fn figure<'a>(
 fn opening(title: &str) -> String {
     format!(
         "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
-        escaped(title)
+        escaped_html(title)
     )
 }
 
@@ -207,7 +214,7 @@ fn grid(svg: &mut String, x: &Mapped, across: &str, y: &Mapped) {
              <text class=\"y\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
             LEFT - 6.0,
             at + 3.5,
-            escaped(label)
+            escaped_html(label)
         )
         .expect(IN_MEMORY);
     }
@@ -219,7 +226,7 @@ fn grid(svg: &mut String, x: &Mapped, across: &str, y: &Mapped) {
              <text class=\"x\" x=\"{at:.1}\" y=\"{:.1}\">{}</text>",
             bottom + 4.0,
             bottom + 17.0,
-            escaped(label)
+            escaped_html(label)
         )
         .expect(IN_MEMORY);
     }
@@ -229,7 +236,7 @@ fn grid(svg: &mut String, x: &Mapped, across: &str, y: &Mapped) {
             "<text class=\"x\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
             f64::midpoint(LEFT, right),
             bottom + 33.0,
-            escaped(across)
+            escaped_html(across)
         )
         .expect(IN_MEMORY);
     }
@@ -270,29 +277,6 @@ fn dots(svg: &mut String, line: &Line, colour: usize, x: &Mapped, y: &Mapped) {
         )
         .expect(IN_MEMORY);
     }
-}
-
-/// Whether XML 1.0 (section 2.2) has the character, and readers show it.
-pub fn is_xml(character: char) -> bool {
-    let is_blank = matches!(character, '\t' | '\n' | '\r');
-    is_blank || !(character.is_control() || matches!(character, '\u{fffe}' | '\u{ffff}'))
-}
-
-/// Text for HTML and XML, attributes included; characters that XML 1.0 forbids are replaced.
-pub fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            c if is_xml(c) => escaped.push(c),
-            _ => escaped.push('\u{fffd}'),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

@@ -126,7 +126,7 @@ pub fn of_tick(
 /// - `run`: what it is called.
 /// - `at`: when it ended.
 pub fn of_run(run: &str, summary: &RunSummary, at: SystemTime) -> Vec<Point> {
-    let record = RunRecord::of(run, summary);
+    let record = RunRecord::from_summary(run, summary);
     let mut points = Vec::new();
     for (name, help, of) in prometheus::FAMILIES {
         for (more, value) in of(&record) {

@@ -40,10 +40,10 @@ pub enum RecordError {
 
 impl RunRecord {
     /// The record of a run that has just been made.
-    pub fn of(name: &str, run: &RunSummary) -> Self {
+    pub fn from_summary(name: &str, run: &RunSummary) -> Self {
         Self {
             name: name.to_owned(),
-            summary: SummaryDocument::of(run),
+            summary: SummaryDocument::from_summary(run),
             latency: run.latency.honest().clone(),
             intervals: hdr::intervals(run)
                 .map(|(tag, histogram)| (tag.map(str::to_owned), histogram.clone()))
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn what_was_written_is_read_again() {
         for (name, run) in fixture::all() {
-            let made = RunRecord::of(name, &run);
+            let made = RunRecord::from_summary(name, &run);
             let summary = made.summary.to_json();
             let read = RunRecord::read(name, summary.as_bytes(), &latency_log(&run)).unwrap();
             assert_eq!(read.summary, made.summary, "{name}");
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn what_is_something_else_is_reported() {
         let run = fixture::closed();
-        let summary = SummaryDocument::of(&run).to_json();
+        let summary = SummaryDocument::from_summary(&run).to_json();
         let log = latency_log(&run);
         let error = |summary: &str, log: &[u8]| {
             RunRecord::read("run", summary.as_bytes(), log)

@@ -35,7 +35,7 @@ impl JsonSchema {
     /// References to other documents are not followed.
     pub fn new(schema: &Value) -> Result<Self, JsonSchemaError> {
         let compiled = jsonschema::validator_for(schema);
-        Self::of(compiled.map_err(|error| error.to_string()))
+        Self::from_validator(compiled.map_err(|error| error.to_string()))
     }
 
     /// A schema of an OpenAPI document, by draft 2020-12 and with the formats of texts.
@@ -44,7 +44,7 @@ impl JsonSchema {
             .with_draft(Draft::Draft202012)
             .with_format("byte", is_base64)
             .should_validate_formats(true);
-        Self::of(options.build(schema).map_err(|error| error.to_string()))
+        Self::from_validator(options.build(schema).map_err(|error| error.to_string()))
     }
 
     /// The same for values that were written as texts, in a query or a form: a date stands for a time of the format `date-time`,
@@ -55,10 +55,10 @@ impl JsonSchema {
             .with_format("byte", is_base64)
             .with_format("date-time", is_time_or_date)
             .should_validate_formats(true);
-        Self::of(options.build(schema).map_err(|error| error.to_string()))
+        Self::from_validator(options.build(schema).map_err(|error| error.to_string()))
     }
 
-    fn of(compiled: Result<Validator, String>) -> Result<Self, JsonSchemaError> {
+    fn from_validator(compiled: Result<Validator, String>) -> Result<Self, JsonSchemaError> {
         let compiled = compiled.map_err(JsonSchemaError)?;
         Ok(Self(Box::new(compiled)))
     }

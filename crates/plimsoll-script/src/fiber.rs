@@ -89,7 +89,7 @@ impl<H: Host, T: 'static> Fiber<H, T> {
         budget: Option<Duration>,
         work: impl FnOnce() -> Result<T, ScriptError> + 'static,
     ) -> Result<Self, ScriptError> {
-        let stack = stacks.take()?;
+        let stack = stacks.take_stack()?;
         waiter.0.budget.set(budget);
         let state = Rc::clone(&waiter.0);
         let coroutine = Coroutine::with_stack(stack, move |yielder: &Yields<H>, resume| {

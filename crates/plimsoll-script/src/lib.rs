@@ -15,7 +15,7 @@
 // The engine's stack limit, its memory, its bytecode reader and the pointer to a coroutine's yielder have no safe interface.
 #![expect(
     unsafe_code,
-    reason = "a few calls, each with its reason beside it, in fiber.rs, globals.rs, memory.rs, timed_memory.rs, program.rs and vm.rs"
+    reason = "a few calls, each with its reason beside it, in fiber.rs, globals.rs, lazy_object.rs, memory.rs, timed_memory.rs, program.rs and vm.rs"
 )]
 
 mod limits;
@@ -29,6 +29,8 @@ mod globals;
 mod program;
 
 mod vm;
+
+mod lazy_object;
 
 mod memory;
 
@@ -52,6 +54,7 @@ pub use crate::console::Level;
 pub use crate::error::{ErrorKind, ScriptError, SourceLocation, Stop};
 pub use crate::event_loop::{CallId, Delivery};
 pub use crate::fiber::{Fiber, Host, Resume, Step, Waiter};
+pub use crate::lazy_object::{Layout, LazyProperties, lazy_object};
 pub use crate::limits::Limits;
 pub use crate::modules::{Folder, Sources};
 pub use crate::program::{Program, is_function_body};

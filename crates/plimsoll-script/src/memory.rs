@@ -74,7 +74,7 @@ impl Chunk {
 
 impl Classes {
     /// A block of at least so many bytes, at most [`SMALL`]; null if there is no memory.
-    fn take(&self, size: usize) -> *mut u8 {
+    fn allocate(&self, size: usize) -> *mut u8 {
         let class = size.div_ceil(STEP).max(1) - 1;
         let Some(mut chunk) = self.open[class].get().or_else(|| self.add(class)) else {
             return ptr::null_mut();
@@ -244,7 +244,7 @@ unsafe fn large_size(block: *mut u8) -> usize {
 unsafe impl Allocator for SharedMemory {
     fn alloc(&mut self, size: usize) -> *mut u8 {
         if size <= SMALL {
-            self.0.take(size)
+            self.0.allocate(size)
         } else {
             take_large(size)
         }
@@ -324,7 +324,7 @@ mod tests {
     /// A block in use: its pointer, the requested length and the byte that it is filled with.
     type Used = (*mut u8, usize, u8);
 
-    fn take(memory: &mut SharedMemory, size: usize, fill: u8) -> Used {
+    fn allocate_filled(memory: &mut SharedMemory, size: usize, fill: u8) -> Used {
         let block = memory.alloc(size);
         assert!(!block.is_null() && block.addr().is_multiple_of(8), "{size}");
         // SAFETY: the block is in use.
@@ -374,7 +374,7 @@ mod tests {
                     // SAFETY: the block is in use, and is not any more.
                     unsafe { other.dealloc(block.0) };
                 }
-                _ => used.push(take(&mut memory, size, fill)),
+                _ => used.push(allocate_filled(&mut memory, size, fill)),
             }
         }
         assert!(most > CLASSES * 3 / 2, "{most} chunks");
@@ -407,8 +407,8 @@ mod tests {
     fn cleared_memory_is_zero_also_where_it_was_used() {
         let mut memory = SharedMemory::default();
         for size in [48, 4096] {
-            let keep = take(&mut memory, size, 1);
-            let (block, ..) = take(&mut memory, size, 7);
+            let keep = allocate_filled(&mut memory, size, 1);
+            let (block, ..) = allocate_filled(&mut memory, size, 7);
             // SAFETY: the block is in use, and is not any more.
             unsafe { memory.dealloc(block) };
             let block = memory.calloc(size / 8, 8);

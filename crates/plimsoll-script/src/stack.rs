@@ -44,7 +44,7 @@ impl Stacks {
     }
 
     /// Fails if the system maps no more memory.
-    pub(crate) fn take(&self) -> Result<DefaultStack, ScriptError> {
+    pub(crate) fn take_stack(&self) -> Result<DefaultStack, ScriptError> {
         if let Some(stack) = self.idle.borrow_mut().pop() {
             return Ok(stack);
         }

@@ -2,6 +2,8 @@
 
 mod fibers;
 
+mod lazy_objects;
+
 mod limits;
 
 mod loading;

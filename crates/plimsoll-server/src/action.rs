@@ -7,9 +7,11 @@ use std::rc::Rc;
 
 use plimsoll_wire::h1::RequestError;
 
-use crate::message::request::{Request, Version};
+use crate::message::request::Request;
+
 use crate::message::response::Response;
-use crate::protocol::stream::Stream;
+use crate::stream::Stream;
+use crate::version::Version;
 use crate::worker::context::WorkerContext;
 use crate::worker::drain::DrainSignal;
 

@@ -51,11 +51,11 @@ use crate::action::{Action, MakeAction};
 use crate::config::action::Sections;
 use crate::config::document::Document;
 use crate::config::route::RoutePlan;
+use crate::counters::Counters;
 use crate::engine::EnginePlan;
 use crate::engine::inherited::Inherited;
 use crate::middleware::OwnFields;
 use crate::observe::admin::{AdminApis, AdminPath};
-use crate::observe::counters::Counters;
 use crate::observe::notice::Notices;
 use crate::place::Maps;
 use crate::route::{AllRoutes, RouteLink, Routes};
@@ -185,7 +185,7 @@ impl Compiler {
             notices: &self.notices,
         };
         let sections = self.sections.iter().map(|section| {
-            let compiled = (section.compile)(root.take(section.key), &place);
+            let compiled = (section.compile)(root.take_value(section.key), &place);
             (section.key, compiled)
         });
         let sections = sections.collect();

@@ -9,9 +9,9 @@ use plimsoll_wire::h1::{KnownHead, Limits as ResponseLimits, ResponseDecoder};
 use plimsoll_wire::h3::found_in as http3_frames;
 
 use crate::action::MakeAction;
+use crate::counters::Counters;
 use crate::engine::{Engine, EnginePlan, ListenerPlan, Serves};
 use crate::layer4::{MakeDatagramHandler, MakeStreamHandler};
-use crate::observe::counters::Counters;
 use crate::protocol::http2::tap::frames::found_in as http2_frames;
 
 /// A bound on every wait, generous, since a busy machine is no fault of the code under test.

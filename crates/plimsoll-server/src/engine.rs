@@ -18,10 +18,6 @@ pub(crate) mod handover;
 
 pub(crate) mod proxied;
 
-pub(crate) mod admission;
-
-pub(crate) mod limits;
-
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
@@ -39,14 +35,14 @@ pub use self::plan::{EnginePlan, Http3Plan, ListenerPlan, Serves};
 pub(crate) use self::plan::Key;
 
 use self::binding::{Binding, InheritedSockets, PerWorker};
+use crate::counters::Counters;
 use crate::engine::address::Address;
-use crate::engine::admission::Admission;
 use crate::engine::handover::{HandedOver, OfferedSockets, RelayLinks};
-use crate::engine::limits::Limits;
 use crate::engine::listener::Transport;
 use crate::engine::run::{Command, Update};
 use crate::engine::unix_socket::UnixFile;
-use crate::observe::counters::Counters;
+use crate::limits::Limits;
+use crate::worker::admission::Admission;
 
 /// Why an engine cannot do what was requested.
 #[derive(Debug, thiserror::Error)]

@@ -17,9 +17,9 @@ mod stream;
 
 pub use crate::layer4::datagram::{Datagram, DatagramHandler, MakeDatagramHandler, SessionMatch};
 pub use crate::layer4::effects::{Effect, Effects, SessionId};
-pub(crate) use crate::layer4::quic::serve_quic;
 pub use crate::layer4::quic::{AcceptedQuic, MakeQuicHandler, QuicHandler, QuicPlan};
-pub(crate) use crate::layer4::stream::take;
+pub(crate) use crate::layer4::quic::{raw_config, serve_quic};
+pub(crate) use crate::layer4::stream::serve_stream;
 pub use crate::layer4::stream::{
     Accepted, FirstBytes, Inspection, MakeStreamHandler, ServeStream, StreamHandler,
 };

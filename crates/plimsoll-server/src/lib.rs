@@ -29,7 +29,7 @@
 //!
 //! # The way of a connection that is routed by its name
 //!
-//! 1. `plimsoll-server/src/engine/run.rs`, `accept`: the connection is admitted (`engine/admission.rs`) and gets its
+//! 1. `plimsoll-server/src/engine/run.rs`, `accept`: the connection is admitted (`worker/admission.rs`) and gets its
 //!    `Place` (`worker.rs`); behind a proxy, its header names both ends (`engine/proxied.rs`).
 //! 2. `layer4/stream.rs`, `take`: calls `StreamHandler::inspect`, first without any bytes and again each time more
 //!    has come, until it decides, 64 KiB are read, `header_timeout` is over, or the client ends.
@@ -39,25 +39,35 @@
 //!    on, both addresses, the signal of a drain.
 //! 5. Its future ends and closes the connection; `Place` is dropped, which counts and makes room.
 
-mod action;
+mod version;
+
+mod limits;
+
+mod counters;
 
 mod message;
 
-mod actions;
-
 mod place;
+
+mod action;
+
+mod actions;
 
 mod middleware;
 
 mod route;
 
-mod layer4;
+mod stream;
 
-mod engine;
+mod quic;
+
+mod layer4;
 
 mod worker;
 
 mod protocol;
+
+mod engine;
 
 mod observe;
 
@@ -78,11 +88,12 @@ pub use crate::action::{Action, Answer, LocalFuture, MakeAction, Outcome, Refusa
 pub use crate::actions::{
     Delay, Echo, EchoHandler, Mount, Redirect, RedirectError, Respond, SendBody,
 };
+pub use crate::counters::{Counters, Cut, Figures, RouteTag, Snapshot};
 pub use crate::engine::address::{Address, AddressError};
 pub use crate::engine::handover::{HandedOver, RelayLinks};
 pub use crate::engine::inherited::Inherited;
-pub use crate::engine::limits::{FloodLimits, Http2Limits, Http3Limits, Limits};
 pub use crate::engine::listener::Transport;
+pub use crate::engine::unix_socket::{UnixFile, bind_unix_socket};
 pub use crate::engine::{
     BoundEngine, Drained, Engine, EngineError, EnginePlan, Http3Plan, ListenerPlan, Serves,
 };
@@ -91,15 +102,14 @@ pub use crate::layer4::{
     MakeDatagramHandler, MakeQuicHandler, MakeStreamHandler, QuicHandler, QuicPlan, ServeStream,
     SessionId, SessionMatch, StreamHandler,
 };
+pub use crate::limits::{FloodLimits, Http2Limits, Http3Limits, Limits};
 pub use crate::message::body::{BodyError, RequestBody};
 pub use crate::message::connection::{ConnectionInfo, TlsInfo};
+pub use crate::message::events::{EventSource, EventStreamBody, NextEvent};
 pub use crate::message::fields::FieldEdits;
 pub use crate::message::file::FilePart;
 pub use crate::message::interim::{InterimError, InterimSender};
-pub use crate::message::location::{LocationError, LocationTemplate};
-pub use crate::message::request::{
-    OwnedRequest, Request, Scheme, TraceNote, UpstreamNote, Version,
-};
+pub use crate::message::request::{OwnedRequest, Request, Scheme, TraceNote, UpstreamNote};
 pub use crate::message::response::{HandOver, Prepared, Response, ResponseBody, StreamError};
 pub use crate::middleware::{
     Addresses, AttributeRewrite, Bandwidth, BasicAuth, Coding, Compress, CookieRule, Cors,
@@ -111,17 +121,17 @@ pub use crate::observe::access_log::{AccessLog, LogFormat, LogWriter, LoggedConn
 pub use crate::observe::admin::{
     Admin, AdminApi, AdminApis, AdminMethod, AdminPage, AdminPath, AnswerAdmin, AnswerApi,
 };
-pub use crate::observe::counters::{Counters, Cut, RouteTag, Snapshot};
-pub use crate::observe::metrics::{Figures, MetricsText};
 pub use crate::observe::notice::{Notice, Notices, Severity};
 pub use crate::origin::{Origin, OriginError, Speaks};
+pub use crate::place::location::{LocationError, LocationTemplate};
 pub use crate::place::{Maps, Moment, Template, UnknownPlace};
-pub use crate::protocol::stream::Stream;
 pub use crate::route::{
     FieldCondition, OnStatus, PathCondition, PathError, Pattern, PlaceCondition, RouteConditions,
     RouteIndex, RouteInput, RouteRefusal, Routes, StatusPattern, Successor, SuccessorStatus,
     SuccessorTarget,
 };
+pub use crate::stream::Stream;
+pub use crate::version::Version;
 pub use crate::worker::alarms::Alarms;
 pub use crate::worker::context::WorkerContext;
 pub use crate::worker::drain::{Closing, DrainSignal};

@@ -6,9 +6,9 @@ pub(crate) mod fields;
 
 pub(crate) mod connection;
 
-pub(crate) mod interim;
+pub(crate) mod events;
 
-pub(crate) mod location;
+pub(crate) mod interim;
 
 pub(crate) mod body;
 

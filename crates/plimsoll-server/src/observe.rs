@@ -1,7 +1,5 @@
 //! Observability: metrics, the access log, notices, the admin port.
 
-pub(crate) mod counters;
-
 pub(crate) mod metrics;
 
 pub(crate) mod notice;

@@ -8,6 +8,8 @@ mod captured;
 
 mod client_certificate;
 
+pub(crate) mod location;
+
 mod map;
 
 mod name;

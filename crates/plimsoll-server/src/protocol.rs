@@ -12,4 +12,4 @@ pub(crate) mod pace;
 
 pub(crate) mod activity;
 
-pub(crate) mod stream;
+pub(crate) mod service;

@@ -24,9 +24,9 @@ use plimsoll_wire::http::{NormalPath, PathRefusal};
 
 use crate::action::{Action, Answer};
 use crate::actions::Respond;
+use crate::counters::RouteTag;
 use crate::message::request::Request;
 use crate::message::response::Response;
-use crate::observe::counters::RouteTag;
 
 pub use crate::route::conditions::{FieldCondition, PlaceCondition, RouteConditions};
 pub(crate) use crate::route::internal::{AllRoutes, RouteLink, Routed};
@@ -183,7 +183,7 @@ impl<T> RouteIndex<T> {
     }
 
     fn find_path(&self, path: &NormalPath<'_>, request: &impl RouteInput) -> Option<&T> {
-        let path = RequestPath::of(path);
+        let path = RequestPath::from_normal_path(path);
         if !self.hosts.is_empty()
             && let Some(paths) = self.paths_of(request.host())
             && let Some(found) = self.find_in(paths, &path, request)
@@ -269,7 +269,7 @@ impl<T> RouteIndex<T> {
     }
 
     fn scan_path(&self, path: &NormalPath<'_>, request: &impl RouteInput) -> Option<&T> {
-        let path = RequestPath::of(path);
+        let path = RequestPath::from_normal_path(path);
         let mut best: Option<(conditions::Exactness, &T)> = None;
         for (conditions, route) in &self.routes {
             if !conditions.path.matches(&path)

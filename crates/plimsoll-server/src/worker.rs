@@ -1,5 +1,7 @@
 //! State that the connections of one worker share. Only counters are shared between workers.
 
+pub(crate) mod admission;
+
 pub(crate) mod context;
 
 pub(crate) mod states;
@@ -19,16 +21,11 @@ use std::time::{Duration, Instant};
 
 use http::HeaderValue;
 use plimsoll_wire::h1::DateLine;
-use plimsoll_wire::tls::OnDemandCertificates;
 use plimsoll_wire::{DatagramBuffer, SystemClock};
-use tokio_rustls::TlsAcceptor;
 
-use crate::action::Action;
-use crate::engine::admission::Admission;
-use crate::engine::limits::Limits;
-use crate::message::request::Scheme;
-use crate::observe::counters::{Counters, Cut, WorkerCounters};
-use crate::protocol::http3::listener::AltSvc;
+use crate::counters::{Counters, Cut, WorkerCounters};
+use crate::limits::Limits;
+use crate::worker::admission::Admission;
 use crate::worker::alarms::Alarms;
 use crate::worker::drain::DrainSignal;
 use crate::worker::states::LocalStates;
@@ -245,35 +242,5 @@ impl Drop for ConnectionGuard {
         let mut connections = self.worker.connections.borrow_mut();
         connections.wakers[self.number] = None;
         connections.free.push(self.number);
-    }
-}
-
-/// The configuration that a listener gives to its connections; a reload replaces it.
-pub(crate) struct Service {
-    pub(crate) action: RefCell<Rc<dyn Action>>,
-    pub(crate) tls: RefCell<Option<TlsAcceptor>>,
-    pub(crate) http2: Cell<bool>,
-    /// Value of `alt-svc` that announces HTTP/3.
-    pub(crate) http3: RefCell<Option<Rc<AltSvc>>>,
-    /// Certificates that handshakes wait for.
-    pub(crate) on_demand: RefCell<Option<OnDemandCertificates>>,
-}
-
-impl Service {
-    #[inline]
-    pub(crate) fn action(&self) -> Rc<dyn Action> {
-        Rc::clone(&self.action.borrow())
-    }
-
-    /// The advertised alternative service; only over TLS, since it could have been changed otherwise.
-    pub(crate) fn alternative(&self, scheme: Scheme) -> Option<Rc<AltSvc>> {
-        let alternative = self.http3.borrow().clone();
-        alternative.filter(|_| scheme == Scheme::Https)
-    }
-}
-
-impl std::fmt::Debug for Service {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Service").finish_non_exhaustive()
     }
 }

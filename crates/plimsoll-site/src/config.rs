@@ -32,7 +32,7 @@ pub const FILES: ActionKind = ActionKind {
 fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
     let mut table = value.table()?;
     let source = source(&mut table, mounted);
-    let live = match table.take("live") {
+    let live = match table.take_value("live") {
         None => Some(false),
         Some(value) if value.is_false() => Some(false),
         Some(value) if !value.is_true() => value.wrong("is true or false"),
@@ -144,7 +144,7 @@ fn lists(mounted: &Mounted<'_>) -> Arc<LinkLists> {
 }
 
 fn source(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<Source> {
-    let Some(value) = table.take("pack") else {
+    let Some(value) = table.take_value("pack") else {
         // Short links need no files.
         if !table.has("root") && table.has("redirects") {
             return Some(Source::Nothing);
@@ -162,7 +162,7 @@ fn source(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<Source> {
 }
 
 fn root(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<PathBuf> {
-    let Some(value) = table.take("root") else {
+    let Some(value) = table.take_value("root") else {
         let hint = "such as root = \"public\", pack = FILE for a packed site, or redirects = FILE for short links alone";
         table.missing("root", hint);
         return None;
@@ -193,7 +193,7 @@ fn plan(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<SitePlan> {
         notices: mounted.notices.clone(),
         ..SitePlan::default()
     };
-    if let Some(value) = table.take("strip") {
+    if let Some(value) = table.take_value("strip") {
         let strip = as_text(&value).filter(|it| it.starts_with('/'));
         match strip {
             Some(strip) => strip.trim_end_matches('/').clone_into(&mut plan.strip),
@@ -212,13 +212,13 @@ fn plan(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<SitePlan> {
     flag("listing", &mut plan.layout.listing);
     flag("hidden", &mut plan.layout.hidden);
     flag("compress", &mut plan.compresses);
-    if let Some(value) = table.take("index") {
+    if let Some(value) = table.take_value("index") {
         match value.texts_with(not_a_name) {
             Some(names) => plan.layout.index = names,
             None => is_whole = false,
         }
     }
-    if let Some(value) = table.take("fallback") {
+    if let Some(value) = table.take_value("fallback") {
         let fallback = as_text(&value).and_then(|name| {
             let name = name.trim_start_matches('/');
             match name.split('/').find_map(not_a_name) {
@@ -229,7 +229,7 @@ fn plan(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<SitePlan> {
         is_whole &= fallback.is_some();
         plan.layout.fallback = fallback;
     }
-    if let Some(value) = table.take("trailing_slash") {
+    if let Some(value) = table.take_value("trailing_slash") {
         match as_text(&value) {
             Some("redirect") => plan.layout.trailing_slash = TrailingSlash::Redirect,
             Some("ignore") => plan.layout.trailing_slash = TrailingSlash::Ignore,
@@ -237,7 +237,7 @@ fn plan(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<SitePlan> {
             None => is_whole = false,
         }
     }
-    if let Some(value) = table.take("cache_control") {
+    if let Some(value) = table.take_value("cache_control") {
         let given = cache_control(&value);
         is_whole &= given.is_some();
         plan.cache_control = given.unwrap_or_default();
@@ -245,7 +245,7 @@ fn plan(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<SitePlan> {
     if let Some(bytes) = table.bytes("cache") {
         plan.cache_bytes = bytes;
     }
-    if let Some(value) = table.take("dialect") {
+    if let Some(value) = table.take_value("dialect") {
         let dialect = as_text(&value).and_then(|text| value.check(text.parse()));
         is_whole &= dialect.is_some();
         plan.dialect = dialect;
@@ -253,7 +253,7 @@ fn plan(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<SitePlan> {
     let links = links(table, mounted);
     let status = redirect_status(table);
     let redirect_cache_control = table
-        .take("redirect_cache_control")
+        .take_value("redirect_cache_control")
         .map(|value| cache_control(&value));
     if !is_whole {
         return None;
@@ -287,7 +287,7 @@ const REFRESH: Duration = Duration::from_mins(5);
 
 fn links(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<Vec<LinkSource>> {
     let refresh = table.duration("refresh").unwrap_or(REFRESH);
-    let values = table.take("redirects").map(Value::elements);
+    let values = table.take_value("redirects").map(Value::elements);
     let places = values.unwrap_or_default().into_iter();
     let sources = places.map(|value| {
         let place = link_place(&value, mounted)?;

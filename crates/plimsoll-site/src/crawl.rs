@@ -195,7 +195,7 @@ pub async fn crawl(plan: &CrawlPlan) -> Result<Crawled, CrawlError> {
         let Some((result, url)) = running.next().await else {
             break;
         };
-        crawl.take(&url, result);
+        crawl.accept_result(&url, result);
     }
     let mut crawled = crawl.crawled;
     crawled.missing_anchors = crawl.anchors.map(Anchors::broken).unwrap_or_default();
@@ -274,7 +274,7 @@ impl Crawl<'_> {
     }
 
     /// Takes what came of a request, and the links in it.
-    fn take(&mut self, url: &Url, result: Result<Fetched, FetchError>) {
+    fn accept_result(&mut self, url: &Url, result: Result<Fetched, FetchError>) {
         let found = self.crawled.found.entry(url.to_string()).or_default();
         let fetched = match result {
             Ok(fetched) => fetched,

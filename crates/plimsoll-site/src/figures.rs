@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use plimsoll_model::Clock;
-use plimsoll_server::{Action, Answer, Figures, MetricsText, Outcome, Request};
+use plimsoll_model::{Clock, MetricsText};
+use plimsoll_server::{Action, Answer, Figures, Outcome, Request};
 use plimsoll_wire::SystemClock;
 
 use crate::rules::links::Links;
@@ -256,17 +256,18 @@ impl Figures for SiteFigures {
         let name = named("response_seconds");
         let help = "Time until an answer is ready to be sent.";
         text.family(&name, "histogram", help);
-        let bucket = format!("{name}_bucket");
-        let mut below = 0;
-        for (bound, count) in BOUNDS.iter().zip(&sums.latencies) {
-            below += count;
-            let bound = Duration::from_micros(*bound).as_secs_f64().to_string();
-            text.sample(&bucket, &[("le", &bound)], below);
-        }
-        text.sample(&bucket, &[("le", "+Inf")], requests);
+        let bounds = BOUNDS
+            .iter()
+            .map(|micros| Duration::from_micros(*micros).as_secs_f64());
+        let within: u64 = sums.latencies.iter().take(BOUNDS.len()).sum();
         let seconds = Duration::from_nanos(sums.latency_ns).as_secs_f64();
-        text.sample(&format!("{name}_sum"), &[], seconds);
-        text.sample(&format!("{name}_count"), &[], requests);
+        text.histogram(
+            &name,
+            &[],
+            bounds.zip(sums.latencies.iter().copied()),
+            requests.saturating_sub(within),
+            seconds,
+        );
     }
 }
 

@@ -35,7 +35,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::StatusCode;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use plimsoll_formats::site::Dialect;
-use plimsoll_model::Clock;
+use plimsoll_model::{Clock, escaped_html};
 use plimsoll_server::{Action, Answer, Notices, Request, Response, ResponseBody};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::http::{NormalPath, below};
@@ -67,7 +67,7 @@ pub struct SitePlan {
     pub cache_control: CacheControl,
     /// Bytes of content that each worker keeps in memory.
     pub cache_bytes: u64,
-    /// `_redirects` and `_headers` at the root are heeded, as this dialect has them.
+    /// `_redirects` and `_headers` at the root apply, as this dialect has them.
     pub dialect: Option<Dialect>,
     /// Short links, for paths that name no file.
     pub links: Vec<LinkSource>,
@@ -93,7 +93,7 @@ pub enum CacheControl {
 
 impl CacheControl {
     /// Of the file called `name`, with which it is answered by `status`.
-    fn of(&self, name: &str, status: StatusCode) -> Option<HeaderValue> {
+    fn value_for(&self, name: &str, status: StatusCode) -> Option<HeaderValue> {
         match self {
             Self::Nothing => None,
             _ if status != StatusCode::OK => Some(HeaderValue::from_static("no-cache")),
@@ -425,7 +425,7 @@ impl Files {
         let mut fields = HeaderMap::new();
         let name = path.rsplit('/').next().unwrap_or_default();
         fields.insert(CONTENT_TYPE, media::media_type(name));
-        if let Some(cache_control) = self.plan().cache_control.of(name, status) {
+        if let Some(cache_control) = self.plan().cache_control.value_for(name, status) {
             fields.insert(CACHE_CONTROL, cache_control);
         }
         let decoded = decoded(&looked.path);
@@ -447,7 +447,7 @@ impl Files {
             compressor: Arc::clone(&self.shared.compressor),
             now: now.unwrap_or_default(),
         };
-        Page::load(parts, self.cache.borrow().ledger()).map(Rc::new)
+        Page::load(parts, self.cache.borrow().memory()).map(Rc::new)
     }
 
     /// The response where a file cannot be read. The reason concerns the server, so it names none of its paths.
@@ -530,7 +530,7 @@ impl Action for Files {
             Some(Hit::Stale(page)) => Some(page),
             None => None,
         };
-        let path = match SitePath::of(&normal) {
+        let path = match SitePath::from_normal_path(&normal) {
             // The root of what is taken off, without its slash.
             Ok(path) if raw.is_empty() => SitePath {
                 has_slash: false,
@@ -572,7 +572,7 @@ impl Action for Files {
 
 /// A redirect, with a link for clients that do not follow it (RFC 9110, section 15.4).
 fn redirection(status: StatusCode, location: HeaderValue) -> Response {
-    let target = listing::escape(location.to_str().unwrap_or_default());
+    let target = escaped_html(location.to_str().unwrap_or_default());
     let page =
         format!("<!doctype html>\n<title>Redirect</title>\n<a href=\"{target}\">{target}</a>\n");
     Response::new(status)

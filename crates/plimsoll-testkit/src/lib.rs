@@ -3,7 +3,7 @@
 //! An [`Origin`] is a server on a port of its own, in a thread of its own, whose every step on a
 //! connection is scripted; [`TestProxy`] stands between; a [`NameServer`] knows the
 //! names of the test; an [`Authority`] issues certificates, good
-//! and bad; [`services`] starts PostgreSQL and ClickHouse, [`NatsServer`] a broker; [`VirtualClock`] and [`eventually`] replace sleeping. Everything binds to the loopback
+//! and bad; [`services`] starts PostgreSQL and ClickHouse, [`NatsServer`] a broker, [`PhpApplication`] PHP behind FastCGI; [`http`] is a client of bare bytes; [`VirtualClock`] and [`eventually`] replace sleeping. Everything binds to the loopback
 //! and ends when it is dropped.
 //!
 //! Written for tests: it panics where a test could only fail anyway.
@@ -18,11 +18,15 @@ mod clock;
 
 mod digest_realm;
 
+pub mod http;
+
 mod logic;
 
 mod mail;
 
 mod nats;
+
+mod php;
 
 mod name_server;
 
@@ -53,6 +57,7 @@ pub use crate::origin::http2_origin::{Http2Answer, Http2Origin, Http2OriginBuild
 pub use crate::origin::http3_origin::{Http3Answer, Http3Origin, Http3OriginBuilder};
 pub use crate::origin::websocket_origin::{WebSocketAnswer, WebSocketHandshake, WebSocketOrigin};
 pub use crate::origin::{HELLO, Origin, OriginBuilder, Script, Step};
+pub use crate::php::PhpApplication;
 pub use crate::proxy::{ProxyRequest, TestProxy, TestProxyBuilder};
 pub use crate::seeds::{cases, seed};
 pub use crate::token_bucket::{LeakyBucket, TokenBucket};

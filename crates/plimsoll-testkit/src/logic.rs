@@ -26,7 +26,7 @@ impl Question {
     }
 
     /// Of the head of a request of HTTP/2 or HTTP/3.
-    pub(crate) fn of(method: &Method, uri: &Uri, headers: &HeaderMap) -> Self {
+    pub(crate) fn from_request(method: &Method, uri: &Uri, headers: &HeaderMap) -> Self {
         let target = uri.path_and_query();
         let fields = headers.iter().map(|(name, value)| {
             let value = String::from_utf8_lossy(value.as_bytes()).into_owned();

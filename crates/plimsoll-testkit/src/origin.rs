@@ -204,7 +204,7 @@ impl OriginBuilder {
                 let listener = UnixListener::from_std(listener).expect("it is non-blocking");
                 loop {
                     if let Ok((stream, _)) = listener.accept().await {
-                        service.take(stream);
+                        service.serve_stream(stream);
                     }
                 }
             });
@@ -221,7 +221,7 @@ impl OriginBuilder {
                 loop {
                     if let Ok((stream, _)) = listener.accept().await {
                         stream.set_nodelay(true).ok();
-                        service.take(stream);
+                        service.serve_stream(stream);
                     }
                 }
             });
@@ -275,7 +275,7 @@ struct Service {
 }
 
 impl Service {
-    fn take<S: Io + 'static>(self: &Arc<Self>, stream: S) {
+    fn serve_stream<S: Io + 'static>(self: &Arc<Self>, stream: S) {
         let service = Arc::clone(self);
         tokio::spawn(async move {
             let shared = &service.shared;

@@ -28,6 +28,8 @@ pub mod inflate;
 
 pub mod sse;
 
+pub mod fastcgi;
+
 pub mod process;
 
 mod background;

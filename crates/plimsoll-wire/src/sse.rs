@@ -1,10 +1,13 @@
-//! Server-sent events without I/O: the event stream of the HTML standard, as its client reads it.
+//! Server-sent events without I/O: the event stream of the HTML standard, as its client reads it and a server writes it.
 //!
 //! Source: WHATWG HTML, section 9.2, "Server-sent events".
 
 mod decoder;
 
+mod encoder;
+
 pub use self::decoder::{Decoder, Event, EventSink, Limits, TooLong};
+pub use self::encoder::{COMMENT, encoded_event};
 
 /// The media type of an event stream.
 pub const MEDIA_TYPE: &str = "text/event-stream";

@@ -20,6 +20,7 @@ use plimsoll_server::{
     ResponseBody, SecurityHeaders, Serves, StreamError, WorkerContext,
 };
 use plimsoll_wire::http::names_loopback;
+use plimsoll_wire::sse;
 use tokio::sync::watch;
 
 use crate::problem::Problem;
@@ -28,7 +29,7 @@ use crate::problem::Problem;
 pub(crate) const PORT: u16 = 5665;
 
 /// How long pages may take to receive the last figures.
-const FAREWELL: Duration = Duration::from_secs(2);
+const LAST_FIGURES: Duration = Duration::from_secs(2);
 
 /// Pages load their own script and the events, and nothing else.
 const POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; \
@@ -56,7 +57,7 @@ impl Shown {
         let kind = if is_last { "event: end\n" } else { "" };
         Self {
             page: dashboard.live_page().into(),
-            event: format!("{kind}data: {content}\n\n").into(),
+            event: sse::encoded_event(kind, &content.to_string()).into(),
             is_last,
         }
     }
@@ -127,7 +128,7 @@ impl DashboardServer {
         self.shown
             .send_replace(Arc::new(Shown::new(dashboard, true)));
         // Clients that have not received them by then have gone away.
-        self.engine.drain(FAREWELL);
+        self.engine.drain(LAST_FIGURES);
     }
 }
 
@@ -157,7 +158,7 @@ impl Action for Respond {
                 "text/javascript; charset=utf-8",
                 ResponseBody::Bytes(Bytes::from_static(SCRIPT.as_bytes())),
             ),
-            "events" if request.method == "GET" => ("text/event-stream", events(self.seen.clone())),
+            "events" if request.method == "GET" => (sse::MEDIA_TYPE, events(self.seen.clone())),
             _ => {
                 let text = "there is `/` with the page\n";
                 return Answer::now(Response::text(StatusCode::NOT_FOUND, text));

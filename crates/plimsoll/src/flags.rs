@@ -33,4 +33,4 @@ pub(crate) use self::problems::Problems;
 pub(crate) use self::request::{OnTheWay, RequestArgs, RequestParts, Way};
 pub(crate) use self::response::ResponseArgs;
 #[cfg(feature = "site")]
-pub(crate) use self::serving::{Preferred, ServingArgs, listen_address, quoted, quoted_path};
+pub(crate) use self::serving::{Preferred, ServingArgs, listen_address, quoted_path};

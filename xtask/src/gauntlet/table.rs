@@ -23,7 +23,7 @@ pub(super) fn print(rows: &[Row], all: bool) {
             row.figure, row.expected, row.printed, row.verdict, row.mark
         );
     }
-    println!("  {}", Line::of(rows).shown());
+    println!("  {}", Line::from_rows(rows).shown());
 }
 
 /// What all set-ups came to.
@@ -43,7 +43,7 @@ struct Line {
 }
 
 impl Line {
-    fn of(rows: &[Row]) -> Self {
+    fn from_rows(rows: &[Row]) -> Self {
         let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
         Self {
             equal: count(Verdict::Equal),
@@ -75,7 +75,7 @@ impl Line {
 
 impl Table {
     pub(super) fn add(&mut self, setup: &Setup, rows: &[Row]) {
-        self.lines.push((*setup, Ok(Line::of(rows))));
+        self.lines.push((*setup, Ok(Line::from_rows(rows))));
     }
 
     pub(super) fn leave_out(&mut self, setup: &Setup, why: &str) {

@@ -99,12 +99,12 @@ fn judge(checkout: &Path, scratch: &Path, results: &Path) -> Result<Results, Fai
     ) in judged
     {
         match (kind.as_str(), result.as_str()) {
-            (_, "pass" | "yes") => results.take(case, Ok(())),
+            (_, "pass" | "yes") => results.add_result(case, Ok(())),
             (_, "untested") => results.skip("a test of browsers"),
             ("required", "dependency_fail") => {
                 results.skip("the case depends on one that did not pass");
             }
-            ("required", _) => results.take(case, Err(format!("{result}: {detail}"))),
+            ("required", _) => results.add_result(case, Err(format!("{result}: {detail}"))),
             ("optimal", _) => results.skip("an optimisation that is not required"),
             _ => results.skip("a question without a wrong answer"),
         }

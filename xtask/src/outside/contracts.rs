@@ -27,7 +27,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Results, Failure> {
             Err(complaint.lines().next().unwrap_or_default().to_owned())
         };
         let name = file.strip_prefix(bench.checkout).unwrap_or(&file);
-        results.take(name.display().to_string(), result);
+        results.add_result(name.display().to_string(), result);
     }
     Ok(results)
 }

@@ -48,7 +48,7 @@ fn judge(bench: &Bench<'_>, document: &Path, results: &mut Results) -> Result<()
     let count = printed.lines().find_map(judged);
     let Some(count) = count.filter(|_| output.status.success()) else {
         let first = complaint.lines().next().unwrap_or_default();
-        results.take(name, Err(first.to_owned()));
+        results.add_result(name, Err(first.to_owned()));
         return Ok(());
     };
     let mut unfit = 0;
@@ -56,7 +56,7 @@ fn judge(bench: &Bench<'_>, document: &Path, results: &mut Results) -> Result<()
         unfit += 1;
         match line.split_once(", the document: ") {
             Some(_) => results.skip("an example of the document that its schema does not accept"),
-            None => results.take(format!("{name} {line}"), Err("not accepted".to_owned())),
+            None => results.add_result(format!("{name} {line}"), Err("not accepted".to_owned())),
         }
     }
     results.passed += count.saturating_sub(unfit);

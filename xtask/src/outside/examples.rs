@@ -38,7 +38,7 @@ pub(super) fn wiremock_org(bench: &Bench<'_>) -> Result<Results, Failure> {
             }
             let file = bench.scratch.join("mapping.json");
             fs::write(&file, &found[1]).map_err(|it| it.to_string())?;
-            results.take(format!("{name} {}", number + 1), imported(bench, &file));
+            results.add_result(format!("{name} {}", number + 1), imported(bench, &file));
         }
     }
     Ok(results)
@@ -58,7 +58,7 @@ pub(super) fn mock_samples(bench: &Bench<'_>) -> Result<Results, Failure> {
             Some((_, kind)) => format!("{kind} ({name})"),
             None => name.to_string(),
         };
-        results.take(name, result);
+        results.add_result(name, result);
     }
     Ok(results)
 }
@@ -69,7 +69,7 @@ pub(super) fn har_to_k6(bench: &Bench<'_>) -> Result<Results, Failure> {
     let mut results = Results::default();
     for file in files(&folder, &["har"])? {
         let name = file.strip_prefix(&folder).unwrap_or(&file);
-        results.take(name.display().to_string(), loaded(bench, &file));
+        results.add_result(name.display().to_string(), loaded(bench, &file));
     }
     Ok(results)
 }

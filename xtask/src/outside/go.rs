@@ -33,7 +33,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Results, Failure> {
         } else {
             "a request that Go rejects"
         };
-        results.take(
+        results.add_result(
             name,
             is_right.then_some(()).ok_or(format!("{what}: {seen}")),
         );

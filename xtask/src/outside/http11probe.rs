@@ -59,7 +59,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Results, Failure> {
                 continue;
             };
             let answer = raw(serving.port, &bytes, PATIENCE);
-            results.take(id, accepted.judge(&answer));
+            results.add_result(id, accepted.judge(&answer));
         }
     }
     Ok(results)

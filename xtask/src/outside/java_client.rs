@@ -180,9 +180,9 @@ fn read_reports(folder: &Path, results: &mut Results) -> Outcome {
                 results.skip("a test that WireMock leaves out");
             } else if let Some(reason) = reason.captures(content) {
                 let words: Vec<_> = reason[1].split_whitespace().take(40).collect();
-                results.take(shown, Err(words.join(" ")));
+                results.add_result(shown, Err(words.join(" ")));
             } else {
-                results.take(shown, Ok(()));
+                results.add_result(shown, Ok(()));
             }
         }
     }

@@ -87,7 +87,7 @@ fn compare_file(
     let ours = match serve(&bench.plimsoll, &arguments) {
         Ok(ours) => ours,
         Err(complaint) => {
-            results.take(shown, Err(complaint));
+            results.add_result(shown, Err(complaint));
             return Ok(());
         }
     };
@@ -102,7 +102,7 @@ fn compare_file(
                 results.skip("a response that json-server does not give");
                 continue;
             }
-            results.take(format!("{what}: {shown} {name}"), judge(&wanted, &seen));
+            results.add_result(format!("{what}: {shown} {name}"), judge(&wanted, &seen));
         }
     }
     Ok(())

@@ -46,7 +46,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Results, Failure> {
             Ok(_) => Err("accepted".to_owned()),
             Err(_) => Ok(()),
         };
-        results.take(case.name, refused);
+        results.add_result(case.name, refused);
     }
     valid_ones(bench, valid, &mut results)?;
     Ok(results)
@@ -89,7 +89,7 @@ fn valid_ones(bench: &Bench<'_>, cases: Vec<Case>, results: &mut Results) -> Res
                 result = Err(format!("`{}` does not find {value}", case.selector));
             }
         }
-        results.take(case.name, result);
+        results.add_result(case.name, result);
     }
     Ok(())
 }

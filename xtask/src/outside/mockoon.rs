@@ -105,7 +105,7 @@ fn compare_file(
     let ours = match serve(&bench.plimsoll, &arguments) {
         Ok(ours) => ours,
         Err(complaint) => {
-            results.take(shown, Err(complaint));
+            results.add_result(shown, Err(complaint));
             return Ok(());
         }
     };
@@ -132,7 +132,7 @@ fn compare_file(
                     Err(difference)
                 }
             });
-            results.take(format!("{shown} {name} {what}"), result);
+            results.add_result(format!("{shown} {name} {what}"), result);
         }
     }
     Ok(())

@@ -259,7 +259,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Results, Failure> {
         let found = exchange(deployment, ours, request)?;
         let expected = shown(&expected, deployment.host, theirs);
         let found = shown(&found, deployment.host, ours);
-        results.take(*request, compare(&expected, &found));
+        results.add_result(*request, compare(&expected, &found));
     }
     Ok(results)
 }

@@ -53,7 +53,7 @@ fn run(bench: &Bench<'_>, file: &str, server: &str) -> Result<Results, Failure> 
         };
         let answer = request(serving.port, &sent.method, &sent.target, &sent.fields, None);
         match judge(body, &answer) {
-            Some(result) => results.take(name, result),
+            Some(result) => results.add_result(name, result),
             None => results.skip("an expectation that is no literal"),
         }
     }

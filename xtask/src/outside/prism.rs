@@ -38,7 +38,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Results, Failure> {
             continue;
         }
         let name = file.strip_prefix(&specs).unwrap_or(&file);
-        results.take(name.display().to_string(), case.run(bench));
+        results.add_result(name.display().to_string(), case.run(bench));
     }
     Ok(results)
 }

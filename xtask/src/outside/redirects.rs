@@ -218,7 +218,7 @@ fn run_file(
     let serving = match serve(&bench.plimsoll, &arguments) {
         Ok(serving) => serving,
         Err(complaint) => {
-            results.take(shown, Err(complaint));
+            results.add_result(shown, Err(complaint));
             return Ok(());
         }
     };
@@ -257,7 +257,7 @@ fn run_file(
             let location = answer.field("location").unwrap_or_default();
             let is_met = answer.status == status && (location == to || status == 404);
             let seen = format!("{} {location} instead of {status} {to}", answer.status);
-            results.take(format!("{shown} {path}"), is_met.then_some(()).ok_or(seen));
+            results.add_result(format!("{shown} {path}"), is_met.then_some(()).ok_or(seen));
         }
     }
     Ok(())
@@ -330,7 +330,7 @@ impl Case<'_> {
                 let is_reported = printed.contains(&format!("_redirects:{line}:"));
                 let result = is_reported.then_some(());
                 let seen = "the line is not reported".to_owned();
-                results.take(format!("{name}, line {line}"), result.ok_or(seen));
+                results.add_result(format!("{name}, line {line}"), result.ok_or(seen));
             }
         }
         if self.rules.is_empty() {
@@ -339,7 +339,7 @@ impl Case<'_> {
         let serving = match serve(&bench.plimsoll, &arguments) {
             Ok(serving) => serving,
             Err(complaint) => {
-                results.take(name, Err(complaint));
+                results.add_result(name, Err(complaint));
                 return Ok(());
             }
         };
@@ -359,7 +359,7 @@ impl Case<'_> {
             let is_met = answer.status == status && location == to;
             let what = format!("{} {location}", answer.status);
             let result = is_met.then_some(());
-            results.take(
+            results.add_result(
                 format!("{name} {from}"),
                 result.ok_or(format!("{what} instead of {status} {to}")),
             );

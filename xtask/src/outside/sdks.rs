@@ -64,7 +64,7 @@ fn call(
     let serving = match serve(&bench.plimsoll, &arguments) {
         Ok(serving) => serving,
         Err(complaint) => {
-            results.take(service, Err(complaint));
+            results.add_result(service, Err(complaint));
             return Ok(());
         }
     };
@@ -76,16 +76,16 @@ fn call(
     if !output.status.success() {
         let complaint = String::from_utf8_lossy(&output.stderr);
         let last = complaint.lines().last().unwrap_or_default();
-        results.take(service, Err(last.to_owned()));
+        results.add_result(service, Err(last.to_owned()));
     }
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         if let Some(name) = line.strip_prefix("ok ") {
-            results.take(format!("{service} {name}"), Ok(()));
+            results.add_result(format!("{service} {name}"), Ok(()));
         } else if let Some((name, reason)) = line
             .strip_prefix("failed ")
             .and_then(|line| line.split_once(": "))
         {
-            results.take(format!("{service} {name}"), Err(reason.to_owned()));
+            results.add_result(format!("{service} {name}"), Err(reason.to_owned()));
         }
     }
     Ok(())

@@ -35,7 +35,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Results, Failure> {
             let arguments = ["mock", "--import", &stub, "--listen", "127.0.0.1:0"];
             match serve(&bench.plimsoll, &arguments) {
                 Ok(serving) => statements(&name, &found[3], &serving, &mut results),
-                Err(complaint) => results.take(name, Err(complaint)),
+                Err(complaint) => results.add_result(name, Err(complaint)),
             }
         }
     }
@@ -75,7 +75,7 @@ fn statements(name: &str, body: &str, serving: &Serving, results: &mut Results) 
             continue;
         };
         let result = result.map_err(|seen| format!("{} {}: {seen}", sent.method, sent.target));
-        results.take(format!("{name} {}", number + 1), result);
+        results.add_result(format!("{name} {}", number + 1), result);
     }
 }
 

@@ -80,7 +80,7 @@ fn compare_folder(
     let ours = match serve(&bench.plimsoll, &arguments) {
         Ok(ours) => ours,
         Err(complaint) => {
-            results.take(name, Err(complaint));
+            results.add_result(name, Err(complaint));
             return Ok(());
         }
     };
@@ -119,7 +119,7 @@ fn compare_folder(
                     continue;
                 }
                 let result = judge(&wanted, &seen, is_template);
-                results.take(format!("{case} {what}"), result);
+                results.add_result(format!("{case} {what}"), result);
             }
         }
     }

@@ -202,7 +202,7 @@ async fn reading(ground: &Ground<'_>, mut reader: ReadHalf<Stream>, shared: &Rea
             let Some(payload) = rest.get(..length) else {
                 break;
             };
-            take(ground, kind, flags, payload, shared);
+            read_frame(ground, kind, flags, payload, shared);
             carry.drain(..HEADER_BYTES + length);
         }
     }
@@ -211,7 +211,7 @@ async fn reading(ground: &Ground<'_>, mut reader: ReadHalf<Stream>, shared: &Rea
     shared.ended.notify_waiters();
 }
 
-fn take(ground: &Ground<'_>, kind: u8, flags: u8, payload: &[u8], shared: &ReaderReport) {
+fn read_frame(ground: &Ground<'_>, kind: u8, flags: u8, payload: &[u8], shared: &ReaderReport) {
     let code = |at: usize| {
         let bytes = payload.get(at..at + 4)?.try_into().ok()?;
         Some(code_name(u32::from_be_bytes(bytes)))

@@ -194,10 +194,11 @@ impl Checker {
     /// Without [`with_details`](Self::with_details) there are only the fields that conditions look
     /// at.
     pub fn explain(&self, outcome: &Outcome) -> Checked {
-        let facts = Facts::of(&outcome.exchange, outcome.certificate_days).map(|facts| Facts {
-            grpc_status: outcome.call.as_ref().map(|call| call.status),
-            ..facts
-        });
+        let facts =
+            Facts::from_exchange(&outcome.exchange, outcome.certificate_days).map(|facts| Facts {
+                grpc_status: outcome.call.as_ref().map(|call| call.status),
+                ..facts
+            });
         Checked {
             call: outcome.call.as_deref().cloned(),
             redirects: Vec::new(),
@@ -518,7 +519,7 @@ impl Checker {
         certificate_days: Option<i64>,
         grpc_status: Option<GrpcStatus>,
     ) -> Verdict {
-        let Some(facts) = Facts::of(exchange, certificate_days) else {
+        let Some(facts) = Facts::from_exchange(exchange, certificate_days) else {
             return Verdict::Failed;
         };
         let facts = Facts {

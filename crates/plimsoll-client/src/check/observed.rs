@@ -26,7 +26,7 @@ pub struct Facts {
 
 impl Facts {
     /// Those of an exchange; `None` if it failed.
-    pub fn of(exchange: &Exchange, certificate_days: Option<i64>) -> Option<Self> {
+    pub fn from_exchange(exchange: &Exchange, certificate_days: Option<i64>) -> Option<Self> {
         Some(Self {
             status: *exchange.outcome.as_ref().ok()?,
             time: exchange.latency_from_started(),

@@ -46,7 +46,7 @@ struct ConnectionSet {
 /// One connection and the checks under way on it.
 struct Lane {
     http: Http2<Stream>,
-    seats: Seats,
+    checks: Checks,
     peer: Option<SocketAddr>,
     tls: Option<TlsSession>,
     has_carried: bool,
@@ -54,15 +54,15 @@ struct Lane {
 
 /// The checks under way on a connection, by the tokens of their exchanges.
 #[derive(Default)]
-struct Seats {
-    all: Vec<Seat>,
+struct Checks {
+    all: Vec<CheckState>,
     free: Vec<u32>,
     /// Number of observers that look at header fields.
     want_fields: usize,
 }
 
 #[derive(Default)]
-struct Seat {
+struct CheckState {
     observer: Option<Observer>,
     waker: Option<Waker>,
     outcome: Option<Result<Completed, Incomplete>>,
@@ -185,25 +185,25 @@ impl SharedConnections {
     ) -> Result<Completed, Incomplete> {
         let token = {
             let mut lane = place.lane.borrow_mut();
-            let token = lane.seats.next();
+            let token = lane.checks.next();
             if let Err(error) = lane.http.begin(request, token, begun, deadline) {
-                lane.seats.free.push(token);
+                lane.checks.free.push(token);
                 return Err(Incomplete::unsent(&error, begun));
             }
             lane.has_carried = true;
-            lane.seats.take(token, mem::take(observer));
+            lane.checks.begin(token, mem::take(observer));
             token
         };
         self.0.wake_driver();
-        let seated = Seated {
+        let in_flight = InFlight {
             shared: &self.0,
             lane: &place.lane,
             token,
             observer,
         };
         poll_fn(|context| {
-            let mut lane = seated.lane.borrow_mut();
-            lane.seats.poll(token, context)
+            let mut lane = in_flight.lane.borrow_mut();
+            lane.checks.poll(token, context)
         })
         .await
     }
@@ -282,7 +282,7 @@ impl ConnectionSet {
             let lane = &mut *lanes[(first % count + offset) % count].borrow_mut();
             while let Poll::Ready(Driven::Progress) =
                 lane.http
-                    .poll_drive(context, buffer, &mut lane.seats, clock)
+                    .poll_drive(context, buffer, &mut lane.checks, clock)
             {}
             room += lane.http.capacity();
         }
@@ -305,22 +305,22 @@ impl Lane {
             peer: connection.peer,
             tls: connection.stream.tls_session(),
             http: Http2::new(connection.stream, settings, now),
-            seats: Seats::default(),
+            checks: Checks::default(),
             has_carried: false,
         }
     }
 }
 
-impl Seats {
+impl Checks {
     /// A token that no exchange under way has.
     fn next(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
-            self.all.push(Seat::default());
+            self.all.push(CheckState::default());
             u32::try_from(self.all.len() - 1).expect("a connection has less than 2^31 streams")
         })
     }
 
-    fn take(&mut self, token: u32, observer: Observer) {
+    fn begin(&mut self, token: u32, observer: Observer) {
         self.want_fields += usize::from(observer.needs_fields());
         self.all[token as usize].observer = Some(observer);
     }
@@ -330,18 +330,18 @@ impl Seats {
         token: u32,
         context: &mut Context<'_>,
     ) -> Poll<Result<Completed, Incomplete>> {
-        let seat = &mut self.all[token as usize];
-        if let Some(outcome) = seat.outcome.take() {
+        let state = &mut self.all[token as usize];
+        if let Some(outcome) = state.outcome.take() {
             return Poll::Ready(outcome);
         }
-        match &mut seat.waker {
+        match &mut state.waker {
             Some(waker) => waker.clone_from(context.waker()),
             none => *none = Some(context.waker().clone()),
         }
         Poll::Pending
     }
 
-    /// Gives the seat up; returns its observer.
+    /// Gives the check up; returns its observer.
     fn leave(&mut self, token: u32) -> Option<Observer> {
         let observer = mem::take(&mut self.all[token as usize]).observer;
         let wants = observer.as_ref().is_some_and(Observer::needs_fields);
@@ -351,15 +351,15 @@ impl Seats {
     }
 
     fn finish(&mut self, token: u32, outcome: Result<Completed, Incomplete>) {
-        let seat = &mut self.all[token as usize];
-        seat.outcome = Some(outcome);
-        if let Some(waker) = seat.waker.take() {
+        let state = &mut self.all[token as usize];
+        state.outcome = Some(outcome);
+        if let Some(waker) = state.waker.take() {
             waker.wake();
         }
     }
 }
 
-impl Responses for Seats {
+impl Responses for Checks {
     fn wants_fields(&self) -> bool {
         self.want_fields > 0
     }
@@ -386,20 +386,20 @@ impl Responses for Seats {
 }
 
 /// A check that waits for its exchange; dropped before the end, it gives the exchange up.
-struct Seated<'a> {
+struct InFlight<'a> {
     shared: &'a ConnectionSet,
     lane: &'a RefCell<Lane>,
     token: u32,
     observer: &'a mut Observer,
 }
 
-impl Drop for Seated<'_> {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         let mut lane = self.lane.borrow_mut();
         if lane.http.cancel(self.token) {
             self.shared.wake_driver();
         }
-        if let Some(observer) = lane.seats.leave(self.token) {
+        if let Some(observer) = lane.checks.leave(self.token) {
             *self.observer = observer;
         }
     }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
 use super::head::ResponseHead;
-use super::http1::Http1Exchange;
+use super::http1::{FastCgiExchange, Http1Exchange};
 use super::http2::Http2Exchange;
 use super::http3::Http3Exchange;
 use super::upgraded::Upgraded;
@@ -26,6 +26,7 @@ enum Kind<B> {
     Http1(Box<Http1Exchange<B>>),
     Http2(Box<Http2Exchange<B>>),
     Http3(Box<Http3Exchange<B>>),
+    FastCgi(Box<FastCgiExchange<B>>),
 }
 
 macro_rules! each {
@@ -34,6 +35,7 @@ macro_rules! each {
             Kind::Http1($kind) => $call,
             Kind::Http2($kind) => $call,
             Kind::Http3($kind) => $call,
+            Kind::FastCgi($kind) => $call,
         }
     };
 }
@@ -52,6 +54,10 @@ where
 
     pub(super) fn http3(exchange: Http3Exchange<B>) -> Self {
         Self(Kind::Http3(Box::new(exchange)))
+    }
+
+    pub(super) fn fastcgi(exchange: FastCgiExchange<B>) -> Self {
+        Self(Kind::FastCgi(Box::new(exchange)))
     }
 
     /// The next head: interim ones, and then the final one. Not to be called after that.
@@ -121,6 +127,7 @@ where
     pub fn reset(self, code: u32) {
         match self.0 {
             Kind::Http1(exchange) => drop(exchange),
+            Kind::FastCgi(exchange) => drop(exchange),
             Kind::Http2(exchange) => exchange.reset(code),
             Kind::Http3(exchange) => exchange.reset(code.into()),
         }
@@ -133,6 +140,7 @@ where
             Kind::Http1(exchange) => exchange.upgrade(),
             Kind::Http2(exchange) => exchange.upgrade(),
             Kind::Http3(exchange) => exchange.upgrade().map(Upgraded::http3),
+            Kind::FastCgi(_) => None,
         }
     }
 
@@ -153,6 +161,7 @@ impl<B> fmt::Debug for Exchange<B> {
             Kind::Http1(_) => "Exchange(Http1)",
             Kind::Http2(_) => "Exchange(Http2)",
             Kind::Http3(_) => "Exchange(Http3)",
+            Kind::FastCgi(_) => "Exchange(FastCgi)",
         })
     }
 }

@@ -180,6 +180,9 @@ pub struct Head<'a> {
     pub upgrade: Option<&'a str>,
     /// Send `Expect: 100-continue`, and the body only once the server wants it, responds, or is silent for a second.
     pub expects_continue: bool,
+    /// Parameters of FastCGI in place of the request line, by their names in CGI: `SCRIPT_FILENAME`, `REQUEST_METHOD` and the like. Those
+    /// of fields, and the length of the content, the exchange writes. Other protocols leave them out.
+    pub parameters: Option<&'a dyn FieldSource>,
 }
 
 impl<'a> Head<'a> {
@@ -193,6 +196,7 @@ impl<'a> Head<'a> {
             own,
             upgrade: None,
             expects_continue: false,
+            parameters: None,
         }
     }
 
@@ -313,7 +317,7 @@ impl fmt::Debug for TrailerRule {
 
 /// Whether a field may leave with a head whose exchange writes framing, `host` and `expect` itself.
 fn is_sent(name: &[u8], value: &[u8]) -> bool {
-    match FieldClass::of(name) {
+    match FieldClass::from_name(name) {
         FieldClass::EndToEnd | FieldClass::ProxyAuthentication => true,
         FieldClass::HeadOnly => {
             // Other expectations pass to the server.
@@ -440,7 +444,7 @@ impl Fields {
 ///
 /// - `nominated`: the names in its `Connection` fields.
 fn is_forwarded(name: &[u8], nominated: &Nominated) -> bool {
-    let class = FieldClass::of(name);
+    let class = FieldClass::from_name(name);
     !class.is_hop_by_hop() && !class.is_framing() && !nominated.contains(name)
 }
 

@@ -1,5 +1,7 @@
 //! One exchange on an HTTP/1 connection, driven by the polls of its caller alone.
 
+mod fastcgi;
+
 use std::collections::VecDeque;
 use std::error::Error;
 use std::io::{self, IoSlice};
@@ -19,6 +21,7 @@ use plimsoll_wire::http::Nominated;
 use plimsoll_wire::{poll_recv_spare, tls};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+pub(super) use self::fastcgi::FastCgiExchange;
 use super::head::{Fields, Head, ResponseHead};
 use super::pool::{ConnectionGuard, Destination};
 use super::upgraded::Upgraded;

@@ -327,7 +327,7 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + std::marker::Send + Sync>
             Ok(Some(mut data)) => {
                 let bytes = data.copy_to_bytes(data.remaining());
                 let limit = self.place.destination.options().limits.body_bytes;
-                if let Err(failure) = length.take(bytes.len(), limit) {
+                if let Err(failure) = length.count_received(bytes.len(), limit) {
                     return Poll::Ready(Some(Err(self.fail(failure))));
                 }
                 self.content_left = length.left();

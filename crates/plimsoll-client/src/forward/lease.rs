@@ -13,10 +13,10 @@ use plimsoll_model::{Failure, Phase, Phases, Protocol, TlsSession};
 
 use super::exchange::Exchange;
 use super::head::Head;
-use super::http1::Http1Exchange;
+use super::http1::{FastCgiExchange, Http1Exchange};
 use super::http2::{Http2Connection, Http2Exchange, Reservation};
 use super::http3::{Http3Exchange, QuicPlace};
-use super::pool::{ConnectionGuard, Destination};
+use super::pool::{ConnectionGuard, Destination, Speaks};
 use crate::Stream;
 
 /// A connection, or a place on one, for one exchange. Goes back to the pool when it is dropped.
@@ -139,13 +139,16 @@ impl Lease {
     /// - `body`: read when the connection takes more. Its exact size, if it has one, is announced. With CONNECT and
     ///   with an upgrade over HTTP/2 or HTTP/3 it is not read.
     ///
-    /// Fails in the phase send: if the head cannot be written, if the connection does not allow the upgrade
+    /// FastCGI needs a body of known size. Fails in the phase send: if the head cannot be written, if the connection does not allow the upgrade
     /// (`upgrade-refused`; see [`settled`](Self::settled)), or, with a retry that is safe, if the server is closing the connection.
     pub fn begin<B>(self, head: &Head<'_>, body: B) -> Result<Exchange<B>, Failure>
     where
         B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin,
     {
         match self.kind {
+            Kind::Http1(place) if place.destination().options().speaks == Speaks::FastCgi => {
+                FastCgiExchange::begin(place, head, body, self.at).map(Exchange::fastcgi)
+            }
             Kind::Http1(place) => {
                 Http1Exchange::begin(place, head, body, self.at).map(Exchange::http1)
             }

@@ -34,7 +34,7 @@ pub async fn call<S: AsyncRead + AsyncWrite + Unpin, C: Clock>(
     buffer: &ReadBuffer,
     clock: &C,
 ) -> Result<GrpcReply, Failure> {
-    let mut taking = Taking {
+    let mut taking = ResponseReading {
         reading: GrpcReading::default(),
         content: Vec::new(),
         limit,
@@ -63,14 +63,14 @@ pub async fn call<S: AsyncRead + AsyncWrite + Unpin, C: Clock>(
     })
 }
 
-struct Taking {
+struct ResponseReading {
     reading: GrpcReading,
     content: Vec<u8>,
     limit: usize,
     is_too_large: bool,
 }
 
-impl ResponseParts for Taking {
+impl ResponseParts for ResponseReading {
     fn wants_fields(&self) -> bool {
         true
     }

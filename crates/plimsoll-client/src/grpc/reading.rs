@@ -6,6 +6,7 @@ use plimsoll_wire::h2::ResponseHead;
 use plimsoll_wire::h2::hpack::Fields;
 
 use super::framing::{FramingError, MessageCounter};
+use super::status_message::read_status_message;
 
 /// Of what the server says to a status, what is kept.
 const MOST_OF_MESSAGE: usize = 1024;
@@ -43,8 +44,7 @@ impl GrpcAnswer<'_> {
         if self.message.is_empty() {
             return None;
         }
-        let decoded = percent_encoding::percent_decode(self.message);
-        Some(decoded.decode_utf8_lossy().into_owned())
+        Some(read_status_message(self.message))
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct WithoutEarlyData(Arc<AtomicUsize>);
 
 impl WithoutEarlyData {
     /// Takes one of them; false if there is none.
-    pub(crate) fn take(&self) -> bool {
+    pub(crate) fn spend_one(&self) -> bool {
         let one_less = |count: usize| count.checked_sub(1);
         self.0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)

@@ -25,7 +25,7 @@ impl Http3Request {
     /// The rules for fields are those of HTTP/2 (RFC 9114, section 4.2), which `request` was checked by.
     ///
     /// `None` if its authority or its path is none that the `http` crate knows.
-    pub(crate) fn of(request: &EncodedRequest) -> Option<Self> {
+    pub(crate) fn from_encoded(request: &EncodedRequest) -> Option<Self> {
         let mut method = Method::GET;
         let mut uri = Uri::builder();
         let mut fields = HeaderMap::new();

@@ -213,7 +213,7 @@ impl quic::RecvStream for Receiver {
         let piece = self.bounds.checked(piece)?;
         if let Some((settings, peer)) = &mut self.settings
             && let Some(piece) = &piece
-            && let Some(found) = settings.take(piece)
+            && let Some(found) = settings.read_bytes(piece)
         {
             peer.announced(found);
         }

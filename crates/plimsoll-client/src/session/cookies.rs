@@ -52,7 +52,7 @@ impl CookieJar {
 
     /// Takes the value of a `Set-Cookie` field; one that makes no sense, or that is not the sender's to
     /// set, is ignored (section 5.3).
-    pub fn take(&mut self, set_cookie: &[u8], place: CookiePlace<'_>, now: SystemTime) {
+    pub fn store_cookie(&mut self, set_cookie: &[u8], place: CookiePlace<'_>, now: SystemTime) {
         let Some(mut new) = Stored::parse(set_cookie, place, now) else {
             return;
         };

@@ -416,7 +416,7 @@ impl<'a> Driver<'a> {
     }
 
     fn merge(&mut self, second: &MemberSecond) {
-        match self.merger.take(second) {
+        match self.merger.merge_second(second) {
             Ok(checksum) => self.coordinator.merged(second.member, &checksum),
             Err(reason) => self.coordinator.reject(second.member, reason),
         }

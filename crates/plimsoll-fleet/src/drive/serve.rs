@@ -192,13 +192,13 @@ impl Driver<'_> {
             }
             let patience = patience(self.agent.next_wake(), now);
             match inbox.recv_timeout(patience) {
-                Ok(event) => self.take(event, signals > 0, on_note),
+                Ok(event) => self.handle_event(event, signals > 0, on_note),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
         }
     }
 
-    fn take(&mut self, event: Event, is_ending: bool, on_note: &mut dyn FnMut(&AgentNote)) {
+    fn handle_event(&mut self, event: Event, is_ending: bool, on_note: &mut dyn FnMut(&AgentNote)) {
         let now = SystemClock.now();
         match event {
             Event::Call(message) => {

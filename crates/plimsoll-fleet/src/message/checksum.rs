@@ -26,7 +26,7 @@ pub struct Checksum {
 
 impl Checksum {
     /// That of `interval`.
-    pub fn of(interval: &Interval) -> Self {
+    pub fn from_interval(interval: &Interval) -> Self {
         let mut digest = Digest::default();
         let counts = &interval.counts;
         let numbers = [

@@ -148,7 +148,7 @@ struct RequestRecord {
 
 impl Figures {
     /// The counts of `interval`.
-    pub fn of(interval: &Interval) -> Self {
+    pub fn from_interval(interval: &Interval) -> Self {
         let Counts {
             started,
             ok,
@@ -187,7 +187,7 @@ impl Figures {
                 completed_in_window,
             },
             statuses: interval.statuses().collect(),
-            grpc: interval.grpc().map(|grpc| GrpcRecord::of(&grpc)),
+            grpc: interval.grpc().map(|grpc| GrpcRecord::from_figures(&grpc)),
             failures: failures(&interval.failures),
             unmet: if has_unmet {
                 interval.unmet.clone()
@@ -211,10 +211,10 @@ impl Figures {
                     gaps: write(&events.gaps),
                 })
             }),
-            from_started: TimesRecord::of(&interval.from_started),
+            from_started: TimesRecord::from_times(&interval.from_started),
             latency_ns: interval.latency_nanos,
             of_errors: interval.of_errors.as_ref().map(|times| write(times)),
-            from_intended: interval.from_intended.as_ref().map(TimesRecord::of),
+            from_intended: interval.from_intended.as_ref().map(TimesRecord::from_times),
             phases: phases.collect(),
             lag: write(&interval.lag),
             in_flight: interval.in_flight,
@@ -225,7 +225,7 @@ impl Figures {
                     aborted: request.aborted,
                     error_statuses: request.error_statuses,
                     unmet: request.unmet,
-                    latency: TimesRecord::of(&request.latency),
+                    latency: TimesRecord::from_times(&request.latency),
                 });
                 requests.collect()
             }),
@@ -329,7 +329,7 @@ impl Figures {
 }
 
 impl TimesRecord {
-    fn of(times: &Times) -> Self {
+    fn from_times(times: &Times) -> Self {
         Self {
             known: write(times.observed()),
             censored: times.censored().map(write).unwrap_or_default(),
@@ -343,7 +343,7 @@ impl TimesRecord {
 }
 
 impl GrpcRecord {
-    fn of(grpc: &GrpcFigures) -> Self {
+    fn from_figures(grpc: &GrpcFigures) -> Self {
         let statuses = grpc.statuses.iter();
         Self {
             statuses: statuses

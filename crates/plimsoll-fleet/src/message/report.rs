@@ -38,7 +38,7 @@ fn micros(duration: Duration) -> u64 {
 
 impl AgentReport {
     /// The report of a part.
-    pub fn of(report: &PartReport) -> Self {
+    pub fn from_part(report: &PartReport) -> Self {
         let (cpu, lag) = match report.saturated {
             Some(Saturation::Cpu { percent }) => (Some(percent), None),
             Some(Saturation::Lag { p99 }) => (None, Some(micros(p99))),

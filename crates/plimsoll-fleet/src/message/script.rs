@@ -106,7 +106,7 @@ impl ScriptFigures {
             (name.clone(), active, initialised, completed, interrupted)
         });
         Self {
-            series: series.iter().map(SeriesRecord::of).collect(),
+            series: series.iter().map(SeriesRecord::from_figures).collect(),
             checks,
             groups,
             scenarios: scenarios.collect(),
@@ -140,7 +140,7 @@ impl ScriptFigures {
 }
 
 impl SeriesRecord {
-    fn of(figures: &SeriesFigures) -> Self {
+    fn from_figures(figures: &SeriesFigures) -> Self {
         Self {
             metric: figures.metric.clone(),
             kind: figures.kind.name().to_owned(),

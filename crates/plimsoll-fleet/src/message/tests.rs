@@ -96,7 +96,7 @@ fn interval(seeds: &[u64]) -> Interval {
 
 /// Through JSON and back, added to what there is.
 fn carried(interval: &Interval, into: &mut Interval) {
-    let text = serde_json::to_string(&Figures::of(interval)).unwrap();
+    let text = serde_json::to_string(&Figures::from_interval(interval)).unwrap();
     let figures: Figures = serde_json::from_str(&text).unwrap();
     figures.add_to(into).unwrap();
 }
@@ -118,7 +118,7 @@ proptest! {
         for tick in agents.iter().flatten() {
             let tick = interval(tick);
             carried(&tick, &mut merged);
-            checksum.add(&Checksum::of(&tick));
+            checksum.add(&Checksum::from_interval(&tick));
         }
         let all: Vec<u64> = agents.into_iter().flatten().flatten().collect();
         let union = interval(&all);
@@ -140,14 +140,14 @@ proptest! {
         let latency = |interval: &Interval| interval.requests.as_ref().map(|it| (it[0].ok, it[0].latency.clone()));
         prop_assert_eq!(latency(&merged), latency(&union));
         // The digest covers what is compared here, and is that of the ticks together.
-        prop_assert_eq!(checksum, Checksum::of(&union));
-        prop_assert_eq!(Checksum::of(&merged), checksum);
+        prop_assert_eq!(checksum, Checksum::from_interval(&union));
+        prop_assert_eq!(Checksum::from_interval(&merged), checksum);
     }
 
     /// A tick that is lost or merged twice shows in the checksum.
     #[test]
     fn a_checksum_shows_what_is_lost_or_doubled(ticks in prop::collection::vec(seeds(), 1..5), at in any::<prop::sample::Index>()) {
-        let sums: Vec<_> = ticks.iter().map(|tick| Checksum::of(&interval(tick))).collect();
+        let sums: Vec<_> = ticks.iter().map(|tick| Checksum::from_interval(&interval(tick))).collect();
         let add = |sums: &[Checksum]| {
             let mut sum = Checksum::default();
             for one in sums {
@@ -168,13 +168,13 @@ proptest! {
 
 #[test]
 fn an_empty_interval_takes_few_bytes() {
-    let text = serde_json::to_string(&Figures::of(&Interval::new(3, false))).unwrap();
+    let text = serde_json::to_string(&Figures::from_interval(&Interval::new(3, false))).unwrap();
     assert_eq!(text, "{}");
 }
 
 #[test]
 fn figures_of_another_run_are_refused() {
-    let one = Figures::of(&interval(&[1, 2, 3]));
+    let one = Figures::from_interval(&interval(&[1, 2, 3]));
     assert!(
         one.add_to(&mut Interval::new(2, false)).is_err(),
         "another loop"
@@ -205,7 +205,7 @@ fn messages_survive_and_other_versions_are_refused() {
         at_us: 8,
         grace: false,
         is_last: true,
-        figures: Counted::Load(Box::new(Figures::of(&interval(&[5])))),
+        figures: Counted::Load(Box::new(Figures::from_interval(&interval(&[5])))),
     };
     let payload = encode("run", body.clone());
     let read = decode::<ToCoordinator>(&payload).unwrap();

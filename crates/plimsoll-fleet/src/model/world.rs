@@ -269,7 +269,7 @@ impl World {
         agent.ticks += 1;
         let is_last = agent.ticks == agent.most_ticks;
         let at_us = agent.ticks * 1_000_000;
-        let checksum = Checksum::of(&one_request());
+        let checksum = Checksum::from_interval(&one_request());
         agent
             .machine
             .second(at_us, false, is_last, figures(), &checksum);
@@ -347,7 +347,7 @@ impl World {
             CoordinatorOutput::Log(message) => self.log(&message),
             CoordinatorOutput::Second(second) => {
                 let coordinator = self.coordinator.as_mut().expect("it has said so");
-                coordinator.merged(second.member, &Checksum::of(&one_request()));
+                coordinator.merged(second.member, &Checksum::from_interval(&one_request()));
             }
             CoordinatorOutput::GiveUp(_) => {}
             CoordinatorOutput::Note(note) => self.notes.push(note),

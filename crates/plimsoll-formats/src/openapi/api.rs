@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::load;
 use super::random::Dice;
-use super::schema::{Document, Unmade};
+use super::schema::{Document, Unsupported};
 use crate::{ReadFile, Remark};
 
 mod reader;
@@ -243,14 +243,14 @@ impl Api {
             None => document.make(schema),
             Some(random) => Dice::new(&document, random).make(schema),
         };
-        made.map_err(|Unmade(reason)| reason)
+        made.map_err(|Unsupported(reason)| reason)
     }
 
     /// A value of some content that takes no examples, neither of the content nor of its schema.
     pub fn make_without_examples(&self, content: &MediaContent) -> Result<Value, String> {
         let schema = self.schema_of(content).ok_or("there is no schema")??;
         let made = Document::of_responses(&schema).make(&schema);
-        made.map_err(|Unmade(reason)| reason)
+        made.map_err(|Unsupported(reason)| reason)
     }
 
     /// JSON Schema 2020-12 of some content, with all that it refers to; nothing if it has none, or fails with why it cannot

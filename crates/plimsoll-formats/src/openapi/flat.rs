@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use super::api::Object;
-use super::schema::{Document, Unmade, given};
+use super::schema::{Document, Unsupported, given};
 
 /// The depth to which nested schemas are followed.
 const DEEPEST: u32 = 24;
@@ -26,20 +26,24 @@ pub(super) struct Flattening<'f, 'a> {
 
 impl<'a> Flattening<'_, 'a> {
     /// A schema without `$ref`, `allOf`, `oneOf` and `anyOf` at its top; fails if it contains itself.
-    pub(super) fn flat<'v>(&mut self, schema: &'v Value) -> Result<Cow<'v, Value>, Unmade>
+    pub(super) fn flat<'v>(&mut self, schema: &'v Value) -> Result<Cow<'v, Value>, Unsupported>
     where
         'a: 'v,
     {
         self.flat_within(schema, DEEPEST)
     }
 
-    fn flat_within<'v>(&mut self, schema: &'v Value, levels: u32) -> Result<Cow<'v, Value>, Unmade>
+    fn flat_within<'v>(
+        &mut self,
+        schema: &'v Value,
+        levels: u32,
+    ) -> Result<Cow<'v, Value>, Unsupported>
     where
         'a: 'v,
     {
         let levels = levels
             .checked_sub(1)
-            .ok_or_else(|| Unmade("the schema requires itself".to_owned()))?;
+            .ok_or_else(|| Unsupported("the schema requires itself".to_owned()))?;
         let schema = self.document.resolve(schema)?;
         let parts = |key: &str| schema.get(key).and_then(Value::as_array);
         let keys = ["allOf", "oneOf", "anyOf"];
@@ -68,7 +72,7 @@ impl<'a> Flattening<'_, 'a> {
         Ok(Cow::Owned(Value::Object(whole)))
     }
 
-    fn add(&mut self, whole: &mut Object, part: &Value, levels: u32) -> Result<(), Unmade> {
+    fn add(&mut self, whole: &mut Object, part: &Value, levels: u32) -> Result<(), Unsupported> {
         let part = self.flat_within(part, levels)?;
         let example = given(&part).filter(|_| self.takes_examples);
         if let Value::Object(part) = part.as_ref() {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::flat::Flattening;
-use super::schema::{Document, Unmade, is_object, is_schema, undescribed};
+use super::schema::{Document, Unsupported, is_object, is_schema, undescribed};
 
 /// Beyond this depth only what is required is made, and lists are as short as they may be.
 const DEEPEST_OPTIONAL: u32 = 3;
@@ -27,13 +27,13 @@ impl<'d, 'a> Dice<'d, 'a> {
     }
 
     /// A value that fits `schema`, whatever examples it has.
-    pub(super) fn make(&mut self, schema: &Value) -> Result<Value, Unmade> {
+    pub(super) fn make(&mut self, schema: &Value) -> Result<Value, Unsupported> {
         self.make_within(schema, 0)
     }
 
-    fn make_within(&mut self, schema: &Value, depth: u32) -> Result<Value, Unmade> {
+    fn make_within(&mut self, schema: &Value, depth: u32) -> Result<Value, Unsupported> {
         if depth > DEEPEST {
-            return Err(Unmade("the schema requires itself".to_owned()));
+            return Err(Unsupported("the schema requires itself".to_owned()));
         }
         let document = self.document;
         let below = &mut *self.below;
@@ -68,7 +68,7 @@ impl<'d, 'a> Dice<'d, 'a> {
         all.get(chosen(self.below, all.len()))
     }
 
-    fn object(&mut self, schema: &Value, depth: u32) -> Result<Value, Unmade> {
+    fn object(&mut self, schema: &Value, depth: u32) -> Result<Value, Unsupported> {
         let mut whole = Map::new();
         let required = schema.get("required").and_then(Value::as_array);
         let is_required =
@@ -81,8 +81,8 @@ impl<'d, 'a> Dice<'d, 'a> {
             }
             if is_required(name) {
                 let value = self.make_within(property, depth + 1);
-                let value =
-                    value.map_err(|Unmade(reason)| Unmade(format!("`{name}`: {reason}")))?;
+                let value = value
+                    .map_err(|Unsupported(reason)| Unsupported(format!("`{name}`: {reason}")))?;
                 whole.insert(name.clone(), value);
             } else if depth < DEEPEST_OPTIONAL
                 && let Ok(value) = self.make_within(property, depth + 1)
@@ -100,11 +100,11 @@ impl<'d, 'a> Dice<'d, 'a> {
         Ok(Value::Object(whole))
     }
 
-    fn array(&mut self, schema: &Value, depth: u32) -> Result<Value, Unmade> {
+    fn array(&mut self, schema: &Value, depth: u32) -> Result<Value, Unsupported> {
         let bound = |key: &str| schema.get(key).and_then(Value::as_u64);
         let least = bound("minItems").unwrap_or(0);
         if least > LONGEST {
-            return Err(Unmade(format!("a list of {least} items is too long")));
+            return Err(Unsupported(format!("a list of {least} items is too long")));
         }
         let Some(items) = schema.get("items") else {
             return Ok(json!([]));
@@ -127,7 +127,7 @@ impl<'d, 'a> Dice<'d, 'a> {
         Ok(Value::Array(all))
     }
 
-    fn string(&mut self, schema: &Value) -> Result<Value, Unmade> {
+    fn string(&mut self, schema: &Value) -> Result<Value, Unsupported> {
         let mut digits = |count: u32| (self.below)(10u64.pow(count));
         let format = schema.get("format").and_then(Value::as_str);
         let made = match format {
@@ -160,7 +160,7 @@ impl<'d, 'a> Dice<'d, 'a> {
         Ok(json!(made))
     }
 
-    fn text(&mut self, schema: &Value) -> Result<Value, Unmade> {
+    fn text(&mut self, schema: &Value) -> Result<Value, Unsupported> {
         const WORDS: [&str; 12] = [
             "amber", "birch", "copper", "delta", "ember", "fjord", "grove", "harbour", "inlet",
             "juniper", "keel", "lantern",
@@ -169,7 +169,9 @@ impl<'d, 'a> Dice<'d, 'a> {
         let least = bound("minLength").unwrap_or(0);
         let most = bound("maxLength").unwrap_or(u64::MAX);
         if least > LONGEST {
-            return Err(Unmade(format!("a text of {least} characters is too long")));
+            return Err(Unsupported(format!(
+                "a text of {least} characters is too long"
+            )));
         }
         let mut text = String::new();
         while text.is_empty() || (text.len() as u64) < least {

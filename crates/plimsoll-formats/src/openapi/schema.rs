@@ -19,7 +19,7 @@ const TEXT: &str = "string";
 
 /// Why a value cannot be made, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Unmade(pub(super) String);
+pub(super) struct Unsupported(pub(super) String);
 
 /// A document whose references can be followed.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl<'a> Document<'a> {
     }
 
     /// The target of `value`, or itself.
-    pub(super) fn resolve<'v>(&self, value: &'v Value) -> Result<&'v Value, Unmade>
+    pub(super) fn resolve<'v>(&self, value: &'v Value) -> Result<&'v Value, Unsupported>
     where
         'a: 'v,
     {
@@ -67,22 +67,24 @@ impl<'a> Document<'a> {
                 } else {
                     "could not be read"
                 };
-                Unmade(format!(
+                Unsupported(format!(
                     "`{reference}` refers to another document, which {why}"
                 ))
             })?;
             value = self.root.pointer(pointer).ok_or_else(|| {
-                Unmade(format!(
+                Unsupported(format!(
                     "`{}` refers to nothing",
                     super::bundle::shown(reference)
                 ))
             })?;
         }
-        Err(Unmade("references that refer to one another".to_owned()))
+        Err(Unsupported(
+            "references that refer to one another".to_owned(),
+        ))
     }
 
     /// The example of a parameter or a media type, or that of its schema.
-    pub(super) fn example(&self, of: &Value) -> Result<Option<Value>, Unmade> {
+    pub(super) fn example(&self, of: &Value) -> Result<Option<Value>, Unsupported> {
         if let Some(example) = of.get("example") {
             return Ok(Some(example.clone()));
         }
@@ -100,7 +102,7 @@ impl<'a> Document<'a> {
     }
 
     /// The example of a parameter or a media type, else a value that fits its schema.
-    pub(super) fn value_of(&self, of: &Value) -> Result<Value, Unmade> {
+    pub(super) fn value_of(&self, of: &Value) -> Result<Value, Unsupported> {
         match self.example(of)? {
             Some(example) => Ok(example),
             None => self.make(schema_of(of)?),
@@ -108,13 +110,13 @@ impl<'a> Document<'a> {
     }
 
     /// A value that fits `schema`.
-    pub(super) fn make(&self, schema: &Value) -> Result<Value, Unmade> {
+    pub(super) fn make(&self, schema: &Value) -> Result<Value, Unsupported> {
         self.make_within(schema, DEEPEST)
     }
 
-    fn make_within(&self, schema: &Value, depth: u32) -> Result<Value, Unmade> {
+    fn make_within(&self, schema: &Value, depth: u32) -> Result<Value, Unsupported> {
         if depth == 0 {
-            return Err(Unmade("the schema requires itself".to_owned()));
+            return Err(Unsupported("the schema requires itself".to_owned()));
         }
         let schema = self.resolve(schema)?;
         if let Some(value) = given(schema) {
@@ -137,7 +139,7 @@ impl<'a> Document<'a> {
             }
             number += 1;
         }
-        Err(first.unwrap_or_else(|| Unmade("there is no alternative".to_owned())))
+        Err(first.unwrap_or_else(|| Unsupported("there is no alternative".to_owned())))
     }
 
     /// A value of a schema by its alternative of a number, or the last one.
@@ -149,7 +151,7 @@ impl<'a> Document<'a> {
         depth: u32,
         number: usize,
         alternatives: &mut usize,
-    ) -> Result<Value, Unmade> {
+    ) -> Result<Value, Unsupported> {
         let mut flattening = Flattening {
             document: self,
             takes_examples: true,
@@ -175,12 +177,12 @@ impl<'a> Document<'a> {
             Some("number") => number_of(schema, false),
             Some("boolean") => Ok(Value::Bool(true)),
             Some("null") => Ok(Value::Null),
-            Some(other) => Err(Unmade(format!("there is no type `{other}`"))),
+            Some(other) => Err(Unsupported(format!("there is no type `{other}`"))),
             None => Ok(json!(TEXT)),
         }
     }
 
-    fn object(&self, schema: &Value, depth: u32) -> Result<Value, Unmade> {
+    fn object(&self, schema: &Value, depth: u32) -> Result<Value, Unsupported> {
         let mut whole = Map::new();
         let required = schema.get("required").and_then(Value::as_array);
         let is_required = |name: &str| {
@@ -196,7 +198,7 @@ impl<'a> Document<'a> {
             if is_required(name) {
                 let value = self
                     .make_within(property, depth - 1)
-                    .map_err(|Unmade(reason)| Unmade(format!("`{name}`: {reason}")))?;
+                    .map_err(|Unsupported(reason)| Unsupported(format!("`{name}`: {reason}")))?;
                 whole.insert(name.clone(), value);
             } else if depth > DEEPEST - DEEPEST_OPTIONAL
                 && let Ok(value) = self.make_within(property, depth - 1)
@@ -214,10 +216,10 @@ impl<'a> Document<'a> {
         Ok(Value::Object(whole))
     }
 
-    fn array(&self, schema: &Value, depth: u32) -> Result<Value, Unmade> {
+    fn array(&self, schema: &Value, depth: u32) -> Result<Value, Unsupported> {
         let least = schema.get("minItems").and_then(Value::as_u64).unwrap_or(0);
         if least > LONGEST {
-            return Err(Unmade(format!("a list of {least} items is too long")));
+            return Err(Unsupported(format!("a list of {least} items is too long")));
         }
         let Some(items) = schema.get("contains").or(schema.get("items")) else {
             return Ok(Value::Array(Vec::new()));
@@ -235,14 +237,14 @@ impl<'a> Document<'a> {
 }
 
 /// The schema of a parameter or a media type; a parameter may describe it as content.
-fn schema_of(of: &Value) -> Result<&Value, Unmade> {
+fn schema_of(of: &Value) -> Result<&Value, Unsupported> {
     let content = || {
         let content = of.get("content")?.as_object()?;
         content.values().next()?.get("schema")
     };
     of.get("schema")
         .or_else(content)
-        .ok_or_else(|| Unmade("has neither an example nor a schema".to_owned()))
+        .ok_or_else(|| Unsupported("has neither an example nor a schema".to_owned()))
 }
 
 /// True if values of a schema are objects, which it says by a type or by properties.
@@ -286,7 +288,7 @@ pub(super) fn kind(schema: &Value) -> Option<&str> {
     }
 }
 
-fn string(schema: &Value) -> Result<Value, Unmade> {
+fn string(schema: &Value) -> Result<Value, Unsupported> {
     let format = schema.get("format").and_then(Value::as_str);
     let made = match format {
         Some("date-time") => "2024-01-31T12:00:00Z",
@@ -317,7 +319,7 @@ fn string(schema: &Value) -> Result<Value, Unmade> {
         if let Some(text) = made {
             return Ok(json!(text));
         }
-        return Err(Unmade(format!(
+        return Err(Unsupported(format!(
             "no text is made for the pattern `{pattern}`; give an example in the document"
         )));
     }
@@ -325,7 +327,9 @@ fn string(schema: &Value) -> Result<Value, Unmade> {
     let least = bound("minLength").unwrap_or(0);
     let most = bound("maxLength").unwrap_or(u64::MAX);
     if least > LONGEST {
-        return Err(Unmade(format!("a text of {least} characters is too long")));
+        return Err(Unsupported(format!(
+            "a text of {least} characters is too long"
+        )));
     }
     let usual = TEXT.len() as u64;
     let length = usize::try_from(usual.min(most).max(least)).unwrap_or_default();
@@ -333,7 +337,7 @@ fn string(schema: &Value) -> Result<Value, Unmade> {
     Ok(json!(text))
 }
 
-fn number_of(schema: &Value, is_whole: bool) -> Result<Value, Unmade> {
+fn number_of(schema: &Value, is_whole: bool) -> Result<Value, Unsupported> {
     let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
     // In 3.0 `exclusiveMinimum` says of `minimum` that it is not reached, in 3.1 it is a bound.
     let excludes = |key: &str| schema.get(key) == Some(&Value::Bool(true));
@@ -363,7 +367,7 @@ fn number_of(schema: &Value, is_whole: bool) -> Result<Value, Unmade> {
         value = (value / step).ceil() * step;
     }
     if least.is_some_and(|least| value < least) || most.is_some_and(|most| value > most) {
-        return Err(Unmade(
+        return Err(Unsupported(
             "no number fits its bounds; give an example in the document".to_owned(),
         ));
     }

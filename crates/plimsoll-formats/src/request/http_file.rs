@@ -231,7 +231,7 @@ impl Reader<'_> {
     }
 
     fn body(&mut self, lines: &[(usize, &str)], request: &mut FileRequest) {
-        let kind = BodyKind::of(request);
+        let kind = BodyKind::from_request(request);
         let mut body = Template::default();
         let mut pending = String::new();
         let mut is_empty = true;
@@ -397,7 +397,7 @@ enum BodyKind {
 }
 
 impl BodyKind {
-    fn of(request: &FileRequest) -> Self {
+    fn from_request(request: &FileRequest) -> Self {
         let content_type = request
             .headers
             .iter()

@@ -29,7 +29,7 @@ pub fn parse_aliases(text: &str) -> Lenient<Alias> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        parsed.take(number, alias(line, number));
+        parsed.keep_parsed(number, alias(line, number));
     }
     let mut last = HashMap::new();
     for alias in &parsed.entries {

@@ -59,7 +59,7 @@ pub fn parse_header_rules(text: &str, dialect: Dialect) -> Lenient<HeaderRule> {
                 Err(message) => Err(message),
             };
             is_open = rule.is_ok();
-            parsed.take(number, rule);
+            parsed.keep_parsed(number, rule);
             continue;
         }
         let mistake = if !has_begun {
@@ -155,7 +155,7 @@ fn field(rule: &mut HeaderRule, line: &str, dialect: Dialect) -> Result<(), Stri
 
 /// True if the server sets the field itself: it frames or describes content.
 fn is_set_by_server(name: &str) -> bool {
-    let class = FieldClass::of(name.as_bytes());
+    let class = FieldClass::from_name(name.as_bytes());
     let describes_content = ["content-encoding", "content-range", "date", "trailer"];
     class.is_connection_specific() || class.is_framing() || describes_content.contains(&name)
 }

@@ -61,7 +61,7 @@ pub fn parse_redirects(text: &str, dialect: Dialect) -> Lenient<RedirectRule> {
             let message = format!("`?{query}` is ignored: Cloudflare matches paths only");
             parsed.remarks.push(Remark::line(number, message));
         }
-        parsed.take(number, rule);
+        parsed.keep_parsed(number, rule);
     }
     match dialect {
         Dialect::Netlify => parsed,

@@ -8,8 +8,7 @@ use plimsoll_server::{Answer, AnswerApi, Request, Response};
 use serde::Serialize;
 
 use super::json;
-use crate::cache::StoreState;
-use crate::figures::GatewayFigures;
+use crate::cache::{CacheFigures, StoreState};
 
 #[derive(Serialize)]
 struct Document {
@@ -33,7 +32,7 @@ struct Purged {
 }
 
 /// Answers `GET /caches`, and `DELETE /caches?url=URL&route=NAME`.
-pub(crate) fn answer(figures: Arc<GatewayFigures>) -> Arc<AnswerApi> {
+pub(crate) fn answer(figures: Arc<CacheFigures>) -> Arc<AnswerApi> {
     Arc::new(move |request, rest| {
         let response = match (request.method, rest.trim_matches('/')) {
             ("GET" | "HEAD", "") => list(&figures),
@@ -47,9 +46,9 @@ pub(crate) fn answer(figures: Arc<GatewayFigures>) -> Arc<AnswerApi> {
     })
 }
 
-fn list(figures: &GatewayFigures) -> Response {
+fn list(figures: &CacheFigures) -> Response {
     let caches = figures.stores().into_iter().map(|(route, stores)| {
-        let state = StoreState::of(&stores);
+        let state = StoreState::from_stores(&stores);
         CacheDocument {
             route,
             entries: state.entries,
@@ -63,7 +62,7 @@ fn list(figures: &GatewayFigures) -> Response {
 }
 
 /// Forgets a URL, or with `*` at its end all that begin with it; of one route or of all.
-fn purge(figures: &GatewayFigures, request: &Request<'_>) -> Response {
+fn purge(figures: &CacheFigures, request: &Request<'_>) -> Response {
     let (mut url, mut route) = (None, None);
     let query = request.query.unwrap_or_default();
     for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {

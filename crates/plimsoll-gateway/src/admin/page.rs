@@ -3,29 +3,26 @@
 //! It can be read without JavaScript. The script replaces the figures once a second and sets weights.
 
 use std::fmt::Write as _;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use askama::Template;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
-use http_body::{Body, Frame};
 use plimsoll_model::look::STYLE as LOOK;
 use plimsoll_model::{ByteSize, Clock as _};
 use plimsoll_server::{
-    AdminPage, Answer, AnswerApi, Counters, Response, ResponseBody, StreamError,
+    AdminPage, Answer, AnswerApi, Counters, EventSource, EventStreamBody, NextEvent, Response,
+    ResponseBody,
 };
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::sse::MEDIA_TYPE;
-use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use crate::cache::{Store, StoreState};
-use crate::figures::{GatewayFigures, RouteStatus};
-use crate::upstream::{Event, Recent, ServerStatus, UpstreamStatus};
+use crate::cache::{CacheFigures, Store, StoreState};
+use crate::forward::{RouteFigures, RouteStatus};
+use crate::upstream::{Event, Recent, ServerStatus, UpstreamFigures, UpstreamStatus};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -125,13 +122,28 @@ struct RecentView {
     line: String,
 }
 
+/// What the page shows.
+#[derive(Clone)]
+struct ShownFigures {
+    upstreams: Arc<UpstreamFigures>,
+    routes: Arc<RouteFigures>,
+    caches: Arc<CacheFigures>,
+    counters: Arc<Counters>,
+}
+
 /// Answers GET of the page at the root, and of its events.
-pub(crate) fn answer(figures: Arc<GatewayFigures>, counters: Arc<Counters>) -> Arc<AnswerApi> {
+pub(crate) fn answer(counters: Arc<Counters>) -> Arc<AnswerApi> {
+    let figures = ShownFigures {
+        upstreams: counters.figures(),
+        routes: counters.figures(),
+        caches: counters.figures(),
+        counters,
+    };
     Arc::new(move |request, rest| {
         let response = match (request.method, rest) {
             ("GET" | "HEAD", "") => AdminPage::redirect(request),
-            ("GET" | "HEAD", "/") => Some(document(&figures, &counters)),
-            ("GET", "/events") => Some(events(&figures, &counters)),
+            ("GET" | "HEAD", "/") => Some(document(&figures)),
+            ("GET", "/events") => Some(events(&figures)),
             _ => None,
         };
         Answer::now(response.unwrap_or_else(|| {
@@ -141,31 +153,27 @@ pub(crate) fn answer(figures: Arc<GatewayFigures>, counters: Arc<Counters>) -> A
     })
 }
 
-fn document(figures: &GatewayFigures, counters: &Counters) -> Response {
+fn document(figures: &ShownFigures) -> Response {
     let document = Document {
         style: PAGE.style(),
         script: PAGE.script(),
-        content: &content(figures, counters),
+        content: &content(figures),
     };
     PAGE.response(Bytes::from(document.render().unwrap_or_default()))
 }
 
-fn events(figures: &Arc<GatewayFigures>, counters: &Arc<Counters>) -> Response {
+fn events(figures: &ShownFigures) -> Response {
     let Some(reader) = Reader::new() else {
         let later = HeaderValue::from_static("30");
         return Response::text(StatusCode::SERVICE_UNAVAILABLE, "too many readers\n")
             .with_field(RETRY_AFTER, later);
     };
-    let mut ticks = interval(EVERY);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let events = Events {
-        figures: Arc::clone(figures),
-        counters: Arc::clone(counters),
-        ticks,
+    let changes = ContentChanges {
+        figures: figures.clone(),
         last: String::new(),
-        silent: 0,
         _reader: reader,
     };
+    let events = EventStreamBody::new(changes, EVERY, SILENT);
     let kind = HeaderValue::from_static(MEDIA_TYPE);
     // Proxies such as nginx must not hold events back.
     let unbuffered = HeaderName::from_static("x-accel-buffering");
@@ -194,67 +202,45 @@ impl Drop for Reader {
 }
 
 /// The content of the page, whenever it has changed.
-struct Events {
-    figures: Arc<GatewayFigures>,
-    counters: Arc<Counters>,
-    ticks: Interval,
+struct ContentChanges {
+    figures: ShownFigures,
     last: String,
-    silent: u32,
     _reader: Reader,
 }
 
-impl Events {
-    fn next(&mut self) -> Option<String> {
-        let content = content(&self.figures, &self.counters);
-        if content != self.last {
-            self.silent = 0;
-            let event = format!("data: {}\n\n", content.replace('\n', "\ndata: "));
-            self.last = content;
-            return Some(event);
+impl EventSource for ContentChanges {
+    fn next_event(&mut self) -> NextEvent {
+        if self.figures.counters.is_draining() {
+            return NextEvent::End;
         }
-        self.silent += 1;
-        if self.silent < SILENT {
-            return None;
+        let content = content(&self.figures);
+        if content == self.last {
+            return NextEvent::Pending;
         }
-        self.silent = 0;
-        Some(":\n\n".to_owned())
-    }
-}
-
-impl Body for Events {
-    type Data = Bytes;
-    type Error = StreamError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
-        loop {
-            ready!(self.ticks.poll_tick(cx));
-            if self.counters.is_draining() {
-                return Poll::Ready(None);
-            }
-            if let Some(text) = self.next() {
-                return Poll::Ready(Some(Ok(Frame::data(Bytes::from(text)))));
-            }
-        }
+        self.last.clone_from(&content);
+        NextEvent::Data(content)
     }
 }
 
 /// The part of the page that changes.
-fn content(figures: &GatewayFigures, counters: &Counters) -> String {
-    let upstreams: Vec<_> = figures.all().iter().map(|it| upstream(it)).collect();
-    let routes = figures.routes();
+fn content(figures: &ShownFigures) -> String {
+    let upstreams: Vec<_> = figures
+        .upstreams
+        .all()
+        .iter()
+        .map(|it| upstream(it))
+        .collect();
+    let routes = figures.routes.routes();
     let servers = || upstreams.iter().flat_map(|it| &it.servers);
     let content = Content {
-        connections: counters.open(),
+        connections: figures.counters.open(),
         rate: shown_rate(routes.iter().map(|it| it.recent.rate).sum()),
         available: servers().filter(|it| it.state == "healthy").count(),
         servers: servers().count(),
-        is_draining: counters.is_draining(),
+        is_draining: figures.counters.is_draining(),
         upstreams,
         routes: routes.into_iter().map(route).collect(),
-        caches: figures.stores().into_iter().map(cache).collect(),
+        caches: figures.caches.stores().into_iter().map(cache).collect(),
     };
     content.render().unwrap_or_default()
 }
@@ -318,7 +304,7 @@ fn route(status: RouteStatus) -> RouteView {
 }
 
 fn cache((route, stores): (String, Vec<Arc<Store>>)) -> CacheView {
-    let sum = StoreState::of(&stores);
+    let sum = StoreState::from_stores(&stores);
     let [hits, stale, misses] = ["hit", "stale", "miss"].map(|event| sum.counted(event));
     let at_once = hits + stale;
     CacheView {

@@ -51,7 +51,7 @@ const MOST_SECONDS: u64 = 1 << 31;
 impl Directives {
     /// Those of a request; `Pragma: no-cache` counts without `Cache-Control` (section 5.4).
     pub(super) fn of_request(fields: &HeaderMap) -> Self {
-        let mut directives = Self::of(fields, &CACHE_CONTROL);
+        let mut directives = Self::from_fields(fields, &CACHE_CONTROL);
         if !directives.is_given {
             let pragmas = fields.get_all(PRAGMA).iter();
             let mut names = pragmas.flat_map(|value| value.as_bytes().split(|it| *it == b','));
@@ -67,24 +67,24 @@ impl Directives {
         if is_targeted(fields) {
             return Self {
                 is_targeted: true,
-                ..Self::of(fields, &CDN_CACHE_CONTROL)
+                ..Self::from_fields(fields, &CDN_CACHE_CONTROL)
             };
         }
-        Self::of(fields, &CACHE_CONTROL)
+        Self::from_fields(fields, &CACHE_CONTROL)
     }
 
-    fn of(fields: &HeaderMap, field: &HeaderName) -> Self {
+    fn from_fields(fields: &HeaderMap, field: &HeaderName) -> Self {
         let mut directives = Self::default();
         for value in fields.get_all(field) {
             directives.is_given = true;
             for (name, value) in parts(value) {
-                directives.take(&name, value.as_deref());
+                directives.add_directive(&name, value.as_deref());
             }
         }
         directives
     }
 
-    fn take(&mut self, name: &str, value: Option<&str>) {
+    fn add_directive(&mut self, name: &str, value: Option<&str>) {
         let flags = &mut self.flags;
         match name {
             "no-store" => flags.no_store = true,

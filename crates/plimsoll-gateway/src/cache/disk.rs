@@ -184,7 +184,7 @@ impl Disk {
 
     /// Forgets everything that is stored of a key.
     pub(super) fn remove(&self, key: &str) {
-        let files = self.lock().take(key);
+        let files = self.lock().remove_key(key);
         for file in files {
             fs::remove_file(file).ok();
         }
@@ -261,6 +261,9 @@ impl Disk {
     }
 
     /// Writes a file under another name first; makes the folder again if it is gone.
+    ///
+    /// Unlike `wire::files` it does not wait for the disk: an entry that a loss of power takes is fetched again, and one
+    /// that it leaves incomplete does not match its SHA-256.
     fn write_whole(&self, file: &Path, bytes: &[u8]) -> std::io::Result<()> {
         let part = file.with_extension(PART);
         let mut written = fs::write(&part, bytes);
@@ -382,7 +385,7 @@ impl Index {
         gone
     }
 
-    fn take(&mut self, key: &str) -> Vec<PathBuf> {
+    fn remove_key(&mut self, key: &str) -> Vec<PathBuf> {
         self.waiting.retain(|_, waiting| &**waiting != key);
         let taken = self.slots.pop(key).unwrap_or_default();
         self.bytes -= taken.iter().map(|it| it.bytes).sum::<u64>();

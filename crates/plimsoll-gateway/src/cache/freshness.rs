@@ -50,7 +50,7 @@ pub(super) fn given_lifetime(
     received: SystemTime,
     defaults: &Lifetimes,
 ) -> Option<Duration> {
-    explicit_lifetime(fields, directives, received).or_else(|| defaults.of(status))
+    explicit_lifetime(fields, directives, received).or_else(|| defaults.for_status(status))
 }
 
 /// A guess at how long a response is fresh for which nothing is given (section 4.2.2): a tenth of the time since it was changed.

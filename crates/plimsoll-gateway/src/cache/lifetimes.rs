@@ -42,7 +42,7 @@ impl FromStr for LifetimeStatus {
 
 impl Lifetimes {
     /// The lifetime for a status; one for that status alone comes before that of its class.
-    pub(super) fn of(&self, status: StatusCode) -> Option<Duration> {
+    pub(super) fn for_status(&self, status: StatusCode) -> Option<Duration> {
         let find = |wanted: LifetimeStatus| {
             let mut known = self.0.iter();
             known.find(|(known, _)| *known == wanted)
@@ -74,7 +74,7 @@ mod tests {
         ]);
         let of = |lifetimes: &Lifetimes, status: u16| {
             let status = StatusCode::from_u16(status).unwrap();
-            lifetimes.of(status).map(|it| it.as_secs())
+            lifetimes.for_status(status).map(|it| it.as_secs())
         };
         for (status, expected) in [
             (404, Some(404)),

@@ -114,7 +114,7 @@ pub(super) const PREFIX: usize = MAGIC.len() + LENGTH;
 pub(super) fn decode_head(record: &[u8]) -> Option<RecordHead> {
     let end = head_end(record)?;
     let mut reader = Reader(record.get(PREFIX..end)?);
-    let identity = *reader.take(SHA256_OUTPUT_LEN)?.first_chunk()?;
+    let identity = *reader.read_bytes(SHA256_OUTPUT_LEN)?.first_chunk()?;
     let key = String::from_utf8(reader.bytes()?.to_vec()).ok()?;
     let status = u16::try_from(reader.number()?).ok()?;
     let times = Times {
@@ -174,7 +174,7 @@ impl Writer {
 struct Reader<'r>(&'r [u8]);
 
 impl<'r> Reader<'r> {
-    fn take(&mut self, count: usize) -> Option<&'r [u8]> {
+    fn read_bytes(&mut self, count: usize) -> Option<&'r [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
         Some(taken)
@@ -182,7 +182,7 @@ impl<'r> Reader<'r> {
 
     fn number(&mut self) -> Option<u64> {
         Some(u64::from_le_bytes(
-            *self.take(size_of::<u64>())?.first_chunk()?,
+            *self.read_bytes(size_of::<u64>())?.first_chunk()?,
         ))
     }
 
@@ -191,8 +191,8 @@ impl<'r> Reader<'r> {
     }
 
     fn bytes(&mut self) -> Option<&'r [u8]> {
-        let length = u32::from_le_bytes(*self.take(size_of::<u32>())?.first_chunk()?);
-        self.take(usize::try_from(length).ok()?)
+        let length = u32::from_le_bytes(*self.read_bytes(size_of::<u32>())?.first_chunk()?);
+        self.read_bytes(usize::try_from(length).ok()?)
     }
 }
 

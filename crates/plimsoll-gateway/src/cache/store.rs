@@ -121,7 +121,7 @@ pub(crate) struct StoreState {
 
 impl StoreState {
     /// The sum of several stores.
-    pub(crate) fn of(stores: &[Arc<Store>]) -> Self {
+    pub(crate) fn from_stores(stores: &[Arc<Store>]) -> Self {
         let mut sum = Self::default();
         for state in stores.iter().map(|store| store.state()) {
             sum.entries += state.entries;
@@ -287,7 +287,7 @@ impl Store {
             return;
         }
         let mut state = self.lock();
-        let mut entries = match state.take(key) {
+        let mut entries = match state.remove_slot(key) {
             Some(Slot::Entries(entries)) => entries,
             Some(Slot::NotStored { .. }) | None => Vec::new(),
         };
@@ -305,14 +305,14 @@ impl Store {
         if matches!(state.slots.peek(key), Some(Slot::Entries(_))) {
             return;
         }
-        state.take(key);
+        state.remove_slot(key);
         let until = now + REMEMBERED;
         self.put(&mut state, key, Slot::NotStored { until });
     }
 
     /// Forgets everything that is stored of a key.
     pub(super) fn remove(&self, key: &str) {
-        self.lock().take(key);
+        self.lock().remove_slot(key);
         if let Some(disk) = &self.disk {
             disk.remove(key);
         }
@@ -332,7 +332,10 @@ impl Store {
                 vec![Key::from(url)]
             };
             for key in keys {
-                if state.take(&key).is_some_and(|slot| slot.filled() > 0) {
+                if state
+                    .remove_slot(&key)
+                    .is_some_and(|slot| slot.filled() > 0)
+                {
                     purged.insert(key);
                 }
             }
@@ -365,7 +368,7 @@ impl Store {
 }
 
 impl State {
-    fn take(&mut self, key: &str) -> Option<Slot> {
+    fn remove_slot(&mut self, key: &str) -> Option<Slot> {
         let slot = self.slots.pop(key)?;
         self.left(key, &slot);
         Some(slot)

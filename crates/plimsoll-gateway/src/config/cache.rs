@@ -6,8 +6,9 @@ use plimsoll_server::Moment;
 use plimsoll_server::config::{Mounted, PathUse, Table, Value, template};
 use ring::digest::{SHA256, digest};
 
-use crate::cache::{CachePlan, DiskPlan, LifetimeStatus, Lifetimes, Staleness, Store};
-use crate::figures::GatewayFigures;
+use crate::cache::{
+    CacheFigures, CachePlan, DiskPlan, LifetimeStatus, Lifetimes, Staleness, Store,
+};
 
 /// Bytes of all responses of a route.
 const SIZE: u64 = 64 * 1024 * 1024;
@@ -26,10 +27,13 @@ pub(super) fn compile(mut table: Table<'_>, mounted: &Mounted<'_>, identity: &st
     let most_content = table.bytes("max_object").unwrap_or(MOST_CONTENT);
     let while_revalidate = table.duration("stale_while_revalidate");
     let if_error = table.duration("stale_if_error");
-    let lifetimes = table.take("default_lifetime").map(lifetimes);
-    let key = table.take("key");
+    let lifetimes = table.take_value("default_lifetime").map(lifetimes);
+    let key = table.take_value("key");
     let key = key.and_then(|value| template(&value, mounted.maps, Moment::Request));
-    let skip = table.take("skip").map(Value::elements).unwrap_or_default();
+    let skip = table
+        .take_value("skip")
+        .map(Value::elements)
+        .unwrap_or_default();
     let skip = skip.iter().filter_map(|value| {
         let skip = template(value, mounted.maps, Moment::Request)?;
         if skip.as_text().is_some() {
@@ -45,7 +49,7 @@ pub(super) fn compile(mut table: Table<'_>, mounted: &Mounted<'_>, identity: &st
     let store = mounted
         .states
         .state(identity, || Store::new(bytes(size), disk.clone()));
-    let figures = mounted.counters.figures::<GatewayFigures>();
+    let figures = mounted.counters.figures::<CacheFigures>();
     figures.add_store(mounted.name, mounted.identity, &store);
     CachePlan {
         store: Arc::clone(&store),
@@ -62,7 +66,7 @@ pub(super) fn compile(mut table: Table<'_>, mounted: &Mounted<'_>, identity: &st
 
 /// The folder and the size of what is kept on disk.
 fn disk_plan(mut table: Table<'_>, mounted: &Mounted<'_>, identity: &str) -> Option<DiskPlan> {
-    let folder = table.take("dir");
+    let folder = table.take_value("dir");
     if folder.is_none() {
         table.missing("dir", "such as dir = \"/var/cache/plimsoll\"");
     }

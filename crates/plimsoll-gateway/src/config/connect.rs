@@ -8,8 +8,7 @@ use plimsoll_client::{ConnectOptions, ConnectPlan};
 use plimsoll_server::config::{Mounted, Value};
 use plimsoll_server::{Action, MakeAction, WorkerContext};
 
-use crate::figures::GatewayFigures;
-use crate::layer4::{TunnelTarget, Tunnels, TunnelsPlan};
+use crate::layer4::{Layer4Figures, TunnelTarget, Tunnels, TunnelsPlan};
 
 /// As with `tcp`.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -25,7 +24,7 @@ pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<Mak
     let (mut connect_timeout, mut idle_timeout) = (CONNECT_TIMEOUT, IDLE_TIMEOUT);
     let targets = if value.is_table() {
         let mut table = value.table()?;
-        let to = table.take("to");
+        let to = table.take_value("to");
         if to.is_none() {
             table.missing("to", "targets such as to = [\"db.internal:5432\"]");
         }
@@ -47,12 +46,12 @@ pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<Mak
         timeout: Some(connect_timeout),
         ..ConnectOptions::default()
     });
-    let figures = mounted.counters.figures::<GatewayFigures>();
+    let figures = mounted.counters.figures::<Layer4Figures>();
     let plan = Arc::new(TunnelsPlan {
         targets,
         connect: Arc::new(connect.ok()?),
         idle_timeout,
-        figures: figures.layer4().listener("connect", mounted.name),
+        figures: figures.listener("connect", mounted.name),
     });
     Some(Arc::new(move |context: &WorkerContext| {
         Rc::new(Tunnels::new(&plan, context)) as Rc<dyn Action>

@@ -11,10 +11,9 @@ use plimsoll_wire::tls::{ACME_TLS, TlsSettings, Trust};
 use plimsoll_wire::{ProxyProtocol, RetryKey};
 
 use super::{Upstreams, servers, upstream};
-use crate::figures::GatewayFigures;
 use crate::layer4::{
-    DatagramPlan, FlowLimits, QuicHandler, RelayedQuicHandler, RelayedQuicPlan, ServerIds,
-    TcpHandler, TcpPlan, TcpRoute, TcpRoutes, UdpHandler,
+    DatagramPlan, FlowLimits, Layer4Figures, QuicHandler, RelayedQuicHandler, RelayedQuicPlan,
+    ServerIds, TcpHandler, TcpPlan, TcpRoute, TcpRoutes, UdpHandler,
 };
 use crate::upstream::{KeySource, ServerPlan, Transport, UpstreamOptions, UpstreamPlan};
 
@@ -45,7 +44,7 @@ fn tcp(value: Value<'_>, listened: &Listened<'_>) -> Option<Serves> {
     let routes = if value.is_table() {
         let mut table = value.table()?;
         let fallback = table
-            .take("to")
+            .take_value("to")
             .map(|to| target(&to, listened, Transport::Tcp));
         let has_routes = table.has("routes");
         let tables = table.tables("routes");
@@ -56,7 +55,7 @@ fn tcp(value: Value<'_>, listened: &Listened<'_>) -> Option<Serves> {
             );
         }
         let routes: Vec<_> = tables.into_iter().map(|it| route(it, listened)).collect();
-        if let Some(value) = table.take("proxy_protocol") {
+        if let Some(value) = table.take_value("proxy_protocol") {
             proxy_protocol = match as_text(&value) {
                 Some("v1") => Some(Some(ProxyProtocol::V1)),
                 Some("v2") => Some(Some(ProxyProtocol::V2)),
@@ -64,7 +63,7 @@ fn tcp(value: Value<'_>, listened: &Listened<'_>) -> Option<Serves> {
                 None => None,
             };
         }
-        if let Some(value) = table.take("addresses") {
+        if let Some(value) = table.take_value("addresses") {
             admitted = addresses(value).map(Some);
         }
         if let Some(given) = table.duration("idle_timeout") {
@@ -86,13 +85,13 @@ fn tcp(value: Value<'_>, listened: &Listened<'_>) -> Option<Serves> {
             fallback: Some(target(&value, listened, Transport::Tcp)?),
         }
     };
-    let figures = listened.counters.figures::<GatewayFigures>();
+    let figures = listened.counters.figures::<Layer4Figures>();
     let plan = Arc::new(TcpPlan {
         routes,
         addresses: admitted?,
         proxy_protocol: proxy_protocol?,
         idle_timeout,
-        figures: figures.layer4().listener("tcp", listened.identity),
+        figures: figures.listener("tcp", listened.identity),
         log: listened.log.cloned(),
     });
     let protocols = plan.routes.protocols();
@@ -143,7 +142,7 @@ fn datagram_target(
         return Some((target(&value, listened, Transport::Udp)?, limits));
     }
     let mut table = value.table()?;
-    let to = table.take("to");
+    let to = table.take_value("to");
     if to.is_none() && !table.was_given("to") {
         table.missing("to", hint);
     }
@@ -237,7 +236,7 @@ fn relayed_quic(
     let mut relayed = Relayed::default();
     let (upstream, clients) = if value.is_table() {
         let mut table = value.table()?;
-        let to = table.take("to");
+        let to = table.take_value("to");
         if to.is_none() && !table.was_given("to") {
             let hint = "the name of an upstream or a URL such as udp://10.0.0.1:443";
             table.missing("to", hint);
@@ -252,14 +251,14 @@ fn relayed_quic(
         let to = target(&value, listened, Transport::Udp)?;
         (to, value.check(relayed.clients())?)
     };
-    let figures = listened.counters.figures::<GatewayFigures>();
+    let figures = listened.counters.figures::<Layer4Figures>();
     let plan = Arc::new(RelayedQuicPlan {
         clients,
         server_name: relayed.server_name,
         resets: relayed.resets,
         connect_timeout: upstream.options.timeouts.connect,
         upstream,
-        figures: figures.layer4().listener("quic", listened.identity),
+        figures: figures.listener("quic", listened.identity),
         log: listened.log.cloned(),
     });
     Some(Serves::Quic(QuicPlan {
@@ -280,7 +279,7 @@ impl Relayed {
     /// Whether what they say is right.
     fn take_keys(&mut self, table: &mut Table<'_>, listened: &Listened<'_>) -> bool {
         let mut is_right = true;
-        if let Some(value) = table.take("alpn") {
+        if let Some(value) = table.take_value("alpn") {
             match value.texts_with(wrong_protocol) {
                 Some(names) if !names.is_empty() => {
                     self.alpn = names.into_iter().map(String::into_bytes).collect();
@@ -313,7 +312,7 @@ impl Relayed {
             table.wrong(message, None);
             is_right = false;
         }
-        if let Some(file) = table.take("ca") {
+        if let Some(file) = table.take_value("ca") {
             match listened.paths.read(&file) {
                 Some(file) => self.trust = Trust::Only(file),
                 None => is_right = false,
@@ -362,7 +361,7 @@ fn datagram_plan(
     (amplification, retry_key): (Option<u32>, Option<RetryKey>),
     listened: &Listened<'_>,
 ) -> Arc<DatagramPlan> {
-    let figures = listened.counters.figures::<GatewayFigures>();
+    let figures = listened.counters.figures::<Layer4Figures>();
     let identity = format!(
         "{protocol} {} {limits:?} {amplification:?} {retry_key:?} {}",
         listened.identity,
@@ -374,7 +373,7 @@ fn datagram_plan(
         limits,
         amplification,
         retry_key,
-        figures: figures.layer4().listener(protocol, listened.identity),
+        figures: figures.listener(protocol, listened.identity),
         log: listened.log.cloned(),
         identity,
     })
@@ -409,7 +408,7 @@ fn wrong_protocol(name: &str) -> Option<String> {
 
 /// One of `routes`.
 fn route(mut table: Table<'_>, listened: &Listened<'_>) -> Option<TcpRoute<Arc<UpstreamPlan>>> {
-    let names = table.take("sni").map(|value| {
+    let names = table.take_value("sni").map(|value| {
         value.texts_with(|name| {
             let host = name.strip_prefix("*.").unwrap_or(name);
             let is_host = !host.is_empty()
@@ -423,13 +422,13 @@ fn route(mut table: Table<'_>, listened: &Listened<'_>) -> Option<TcpRoute<Arc<U
         })
     });
     let protocols = table
-        .take("alpn")
+        .take_value("alpn")
         .map(|value| value.texts_with(wrong_protocol));
     if names.is_none() && protocols.is_none() {
         table.missing("sni", "such as sni = \"www.example.org\", or alpn = \"h2\"");
     }
     let is_conditional = names.is_some() || protocols.is_some();
-    let to = table.take("to");
+    let to = table.take_value("to");
     if to.is_none() && !table.was_given("to") {
         table.missing(
             "to",

@@ -10,10 +10,11 @@ use plimsoll_server::config::{Mounted, Table, Value, as_text, networks};
 use plimsoll_server::{Action, MakeAction, Moment, Template, WorkerContext};
 
 use super::traces::Traces;
-use super::{Upstreams, cache, rules, servers, upstream};
+use super::{Upstreams, cache, fastcgi, rules, servers, upstream};
 use crate::cache::{CachePlan, Cached};
-use crate::figures::GatewayFigures;
-use crate::forward::{self, Forward, ForwardPlan, Forwarded, HostPolicy, RouteTimeouts};
+use crate::forward::{
+    self, Forward, ForwardPlan, Forwarded, HostPolicy, RouteFigures, RouteTimeouts,
+};
 use crate::traces::{Exporter, TracesPlan};
 use crate::upstream::{
     Discovery, Durations, ServerPlan, Transport, Upstream, UpstreamOptions, UpstreamPlan,
@@ -31,7 +32,11 @@ pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<Mak
             base: base_of(target),
             ..ForwardPlan::default()
         };
-        ProxyPlan::new(upstream_of(&value, target, mounted, None)?, plan)
+        let main = upstream_of(&value, target, mounted, None)?;
+        if main.speaks_fastcgi() {
+            return value.wrong_with(NO_SCRIPTS, Some(scripts_hint(target)));
+        }
+        ProxyPlan::new(main, plan)
     };
     for name in proxy.forward.own_fields() {
         mounted.owns(name);
@@ -43,7 +48,7 @@ pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<Mak
     });
     let name = mounted.name.to_owned();
     Some(Arc::new(move |context: &WorkerContext| {
-        let figures = context.metrics().figures::<GatewayFigures>();
+        let figures = context.metrics().figures::<RouteFigures>();
         let durations = figures.add_route(&name, &proxy.forward, proxy.targets());
         let upstreams = proxy.upstreams(context, durations);
         let forward = Rc::new(Forward::new(Arc::clone(&proxy.forward), upstreams));
@@ -133,7 +138,7 @@ impl ProxyPlan {
 
 /// - `text`: the table as it is written.
 fn of_table(mut table: Table<'_>, mounted: &Mounted<'_>, text: &str) -> Option<ProxyPlan> {
-    let Some(to) = table.take("to") else {
+    let Some(to) = table.take_value("to") else {
         table.missing("to", "the name of an upstream or a URL");
         return None;
     };
@@ -158,6 +163,11 @@ fn of_table(mut table: Table<'_>, mounted: &Mounted<'_>, text: &str) -> Option<P
         };
     }
     let mut is_whole = request(&mut table, mounted, &mut plan);
+    if let Some(value) = table.take_value("fastcgi") {
+        let fastcgi = fastcgi::compile(value, mounted);
+        is_whole &= fastcgi.is_some();
+        plan.fastcgi = fastcgi;
+    }
     is_whole &= rules::compile(&mut table, mounted, &mut plan);
     let mut split = rules::split(&mut table, mounted);
     if named.is_some() && split.as_ref().is_some_and(|(others, _)| !others.is_empty()) {
@@ -167,10 +177,14 @@ fn of_table(mut table: Table<'_>, mounted: &Mounted<'_>, text: &str) -> Option<P
         );
         split = None;
     }
-    let mirror = table.take("mirror").map(|it| rules::mirror(it, mounted));
-    let authorize = table.take("auth").map(|it| rules::authorize(it, mounted));
+    let mirror = table
+        .take_value("mirror")
+        .map(|it| rules::mirror(it, mounted));
+    let authorize = table
+        .take_value("auth")
+        .map(|it| rules::authorize(it, mounted));
     let cache = table
-        .take("cache")
+        .take_value("cache")
         .filter(|value| !value.is_false())
         .map(|value| {
             // The cache stands before both.
@@ -189,6 +203,25 @@ fn of_table(mut table: Table<'_>, mounted: &Mounted<'_>, text: &str) -> Option<P
             let identity = format!("{} {text} {upstream}", mounted.identity);
             Some(cache::compile(value.table_or_true()?, mounted, &identity))
         });
+    let upstreams = named
+        .iter()
+        .flatten()
+        .flat_map(|(_, upstreams)| upstreams.values());
+    let upstreams = upstreams.chain(&main);
+    let others = split.iter().flat_map(|(others, _)| others);
+    let mut upstreams = upstreams.chain(others.map(|(_, it)| it));
+    if is_whole && plan.fastcgi.is_none() && upstreams.clone().any(|it| it.speaks_fastcgi()) {
+        table.wrong(NO_SCRIPTS, Some(scripts_hint(&target)));
+        is_whole = false;
+    }
+    if plan.fastcgi.is_some() && upstreams.any(|it| !it.speaks_fastcgi()) {
+        let hint = "add protocol = \"fastcgi\" to the upstream, or beside `to` with a URL";
+        table.wrong(
+            "`fastcgi` is for servers that speak it",
+            Some(hint.to_owned()),
+        );
+        is_whole = false;
+    }
     table.finish();
     let cache = match cache {
         None => None,
@@ -264,7 +297,7 @@ fn request(table: &mut Table<'_>, mounted: &Mounted<'_>, plan: &mut ForwardPlan)
     if table.boolean("strip") == Some(true) {
         plan.strip = Some(mounted.prefix.trim_end_matches('/').to_owned());
     }
-    if let Some(value) = table.take("path") {
+    if let Some(value) = table.take_value("path") {
         let base = as_text(&value).and_then(|path| {
             let is_path = path.starts_with('/') && path.bytes().all(|it| it.is_ascii_graphic());
             if is_path && !path.contains(['?', '#']) {
@@ -276,7 +309,7 @@ fn request(table: &mut Table<'_>, mounted: &Mounted<'_>, plan: &mut ForwardPlan)
         is_whole &= base.is_some();
         plan.base = base.unwrap_or_default();
     }
-    if let Some(value) = table.take("host") {
+    if let Some(value) = table.take_value("host") {
         let host = as_text(&value).and_then(|text| match text {
             "client" => Some(HostPolicy::Client),
             "{host}" => Some(HostPolicy::ClientName),
@@ -291,7 +324,7 @@ fn request(table: &mut Table<'_>, mounted: &Mounted<'_>, plan: &mut ForwardPlan)
         is_whole &= host.is_some();
         plan.host = host.unwrap_or_default();
     }
-    if let Some(value) = table.take("forwarded") {
+    if let Some(value) = table.take_value("forwarded") {
         let forwarded = match as_text(&value) {
             Some("x") => Some(Forwarded::X),
             Some("rfc7239") => Some(Forwarded::Rfc7239),
@@ -303,7 +336,7 @@ fn request(table: &mut Table<'_>, mounted: &Mounted<'_>, plan: &mut ForwardPlan)
         is_whole &= forwarded.is_some();
         plan.forwarded = forwarded.unwrap_or_default();
     }
-    if let Some(value) = table.take("trust") {
+    if let Some(value) = table.take_value("trust") {
         let networks = networks(value);
         is_whole &= networks.is_some();
         plan.trusted = networks.unwrap_or_default();
@@ -344,7 +377,7 @@ pub(super) fn headers(
 fn field(name: &str, value: &Value<'_>) -> Option<(HeaderName, Option<HeaderValue>)> {
     let header = HeaderName::from_bytes(name.as_bytes());
     let header = value.check(header.map_err(|_| format!("`{name}` is not a field name")))?;
-    if plimsoll_wire::http::FieldClass::of(header.as_str().as_bytes()).is_framing()
+    if plimsoll_wire::http::FieldClass::from_name(header.as_str().as_bytes()).is_framing()
         || ["connection", "host"].contains(&header.as_str())
     {
         return value.wrong("is set by the gateway; `host` of the route sets the host");
@@ -355,6 +388,14 @@ fn field(name: &str, value: &Value<'_>) -> Option<(HeaderName, Option<HeaderValu
     let text = as_text(value)?;
     let text = HeaderValue::from_str(text).map_err(|_| "contains a control character");
     Some((header, Some(value.check(text)?)))
+}
+
+/// A route to an application behind FastCGI has to say where its scripts are.
+const NO_SCRIPTS: &str =
+    "the servers speak FastCGI, and `fastcgi` with the folder of their scripts is missing";
+
+fn scripts_hint(target: &str) -> String {
+    format!("proxy = {{ to = \"{target}\", fastcgi = \"/var/www/html\" }}")
 }
 
 /// The path of a URL, which comes before those of requests.

@@ -27,7 +27,7 @@ pub(super) fn compile(
     plan.request_limit = table.bytes("max_request");
     plan.request_buffer = table.bytes("buffer_request");
     plan.response_limit = table.bytes("max_response");
-    if let Some(value) = table.take("rewrite") {
+    if let Some(value) = table.take_value("rewrite") {
         let rewrites = rewrites(value);
         is_whole &= rewrites.is_some();
         plan.rewrites = rewrites.unwrap_or_default();
@@ -57,12 +57,12 @@ pub(super) fn compile(
     }
     plan.grpc_health = table.boolean("grpc_health").unwrap_or(false);
     plan.grpc_timeout = table.duration("grpc_timeout");
-    if let Some(value) = table.take("websocket") {
+    if let Some(value) = table.take_value("websocket") {
         let websocket = websocket(value);
         is_whole &= websocket.is_some();
         plan.websocket = websocket.unwrap_or_default();
     }
-    if let Some(value) = table.take("fault") {
+    if let Some(value) = table.take_value("fault") {
         let fault = value.table().and_then(fault);
         is_whole &= fault.is_some();
         plan.fault = fault;
@@ -83,7 +83,7 @@ fn rewrites(value: Value<'_>) -> Option<Vec<Rewrite>> {
 
 fn rewrite(value: Value<'_>) -> Option<Rewrite> {
     let mut table = value.table()?;
-    let from = table.take("from");
+    let from = table.take_value("from");
     if from.is_none() {
         table.missing(
             "from",
@@ -99,7 +99,7 @@ fn rewrite(value: Value<'_>) -> Option<Rewrite> {
             format!("is not a regular expression: {reason}")
         }))
     });
-    let to = table.take("to");
+    let to = table.take_value("to");
     if to.is_none() {
         table.missing("to", "what replaces it, such as to = \"/$1\"");
     }
@@ -171,7 +171,7 @@ fn error_pages(mut table: Table<'_>, mounted: &Mounted<'_>) -> Option<ErrorPages
 
 fn error_page(mut table: Table<'_>, mounted: &Mounted<'_>) -> Option<ErrorPage> {
     let body = table.text("body");
-    let file = table.take("file");
+    let file = table.take_value("file");
     let is_html = file.is_some();
     let content = match (body, file) {
         (Some(_), Some(file)) => file.wrong("`body` is given too"),
@@ -191,7 +191,7 @@ fn error_page(mut table: Table<'_>, mounted: &Mounted<'_>) -> Option<ErrorPage> 
     } else {
         "text/plain; charset=utf-8"
     };
-    let content_type = match table.take("type") {
+    let content_type = match table.take_value("type") {
         None => Some(HeaderValue::from_static(default)),
         Some(value) => as_text(&value).and_then(|text| {
             value.check(HeaderValue::from_str(text).map_err(|_| "contains a control character"))
@@ -264,7 +264,7 @@ pub(super) fn split(
             }
         }
     }
-    let cookie = table.take("split_cookie").map(|value| {
+    let cookie = table.take_value("split_cookie").map(|value| {
         let name = as_text(&value)?;
         let is_name = HeaderName::from_bytes(name.as_bytes()).is_ok();
         if is_name {
@@ -302,7 +302,7 @@ pub(super) fn authorize(
     let is_target = |path: &str| {
         path.starts_with('/') && path.bytes().all(|it| it.is_ascii_graphic() && it != b'#')
     };
-    let service = match table.take("to") {
+    let service = match table.take_value("to") {
         None => {
             table.missing("to", "the name of an upstream or a URL");
             None
@@ -319,7 +319,7 @@ pub(super) fn authorize(
             Some((format!("{}{query}", path_of(address)), upstream))
         }),
     };
-    let path = table.take("path").map(|value| {
+    let path = table.take_value("path").map(|value| {
         let path = as_text(&value)?;
         if is_target(path) {
             Some(path.to_owned())
@@ -330,11 +330,11 @@ pub(super) fn authorize(
     let mut own = ForwardPlan::default();
     let is_whole = headers(&mut table, mounted, &mut own);
     let mut names = |key| {
-        let Some(value) = table.take(key) else {
+        let Some(value) = table.take_value(key) else {
             return Some(Vec::new());
         };
         let names = value.texts_with(|name| {
-            let class = FieldClass::of(name.as_bytes());
+            let class = FieldClass::from_name(name.as_bytes());
             let is_valid =
                 HeaderName::from_bytes(name.as_bytes()).is_ok() && class == FieldClass::EndToEnd;
             (!is_valid).then(|| format!("`{name}` is not a field that can be copied"))
@@ -362,7 +362,7 @@ pub(super) fn authorize(
 
 /// The upstream of `to`.
 fn to(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<Arc<UpstreamPlan>> {
-    let Some(value) = table.take("to") else {
+    let Some(value) = table.take_value("to") else {
         table.missing("to", "the name of an upstream or a URL");
         return None;
     };

@@ -14,7 +14,7 @@ use crate::upstream::{ServerPlan, Transport};
 pub(super) const UNIX_SOCKET: &str = "unix:";
 
 /// The servers of a file: `servers = […]`, as in the configuration.
-pub(crate) fn read(path: &Path) -> Result<Vec<ServerPlan>, Vec<ConfigProblem>> {
+pub(super) fn read(path: &Path) -> Result<Vec<ServerPlan>, Vec<ConfigProblem>> {
     let whole = |message: String| {
         vec![ConfigProblem {
             line: 1,
@@ -28,7 +28,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<ServerPlan>, Vec<ConfigProblem>> {
         fs::read_to_string(path).map_err(|error| whole(format!("cannot read it: {error}")))?;
     let mut document = Document::parse(&text);
     let mut root = document.root();
-    let servers = root.take("servers");
+    let servers = root.take_value("servers");
     if servers.is_none() {
         root.missing("servers", "such as servers = [\"http://10.0.0.1:8080\"]");
     }
@@ -61,7 +61,7 @@ fn server(value: Value<'_>, known: &mut HashSet<String>) -> Option<ServerPlan> {
         return plain(&value, known);
     }
     let mut table = value.table()?;
-    let url = table.take("url");
+    let url = table.take_value("url");
     if url.is_none() {
         table.missing("url", "such as url = \"http://10.0.0.1:8080\"");
     }

@@ -22,7 +22,7 @@ pub(super) fn compile(
 fn plan(value: Value<'_>) -> Option<TracesPlan> {
     let mut table = value.table()?;
     let service = table.text("service");
-    let plan = match table.take("otlp") {
+    let plan = match table.take_value("otlp") {
         None => {
             table.missing("otlp", "such as otlp = \"http://127.0.0.1:4318/v1/traces\"");
             None

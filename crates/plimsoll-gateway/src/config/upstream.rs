@@ -14,7 +14,8 @@ use super::servers;
 use crate::balance::Balance;
 use crate::upstream::{
     Bounds, BreakerPlan, ConcurrencyPlan, Discovery, Ejection, HealthCheck, HealthKind, KeySource,
-    Limit, RetryCondition, RetryPolicy, Timeouts, Transport, UpstreamOptions, UpstreamPlan,
+    Limit, RetryCondition, RetryPolicy, ServerFile, Timeouts, Transport, UpstreamOptions,
+    UpstreamPlan,
 };
 
 /// The upstream; `None` if anything in its table is wrong.
@@ -23,15 +24,18 @@ pub(super) fn compile(
     mut table: Table<'_>,
     context: &SectionContext<'_>,
 ) -> Option<UpstreamPlan> {
-    let file = table.take("file");
-    let servers = table.take("servers");
+    let file = table.take_value("file");
+    let servers = table.take_value("servers");
     let mut discovery = Discovery::Fixed;
     let servers = match (servers, file) {
         (Some(_), Some(file)) => file.wrong("`servers` are given too"),
         (Some(servers), None) => servers::compile(servers),
         (None, Some(file)) => context.paths.read(&file).and_then(|path| {
             let read = servers::read(&path).map_err(|problems| first(&path, &problems));
-            discovery = Discovery::File(path);
+            discovery = Discovery::File(ServerFile {
+                path,
+                read: servers::read,
+            });
             file.check(read)
         }),
         (None, None) => {
@@ -129,17 +133,17 @@ pub(super) fn options(
         ..UpstreamOptions::default()
     };
     let mut is_whole = true;
-    if let Some(value) = table.take("balance") {
+    if let Some(value) = table.take_value("balance") {
         let kind = as_text(&value).and_then(|text| value.check(text.parse::<Balance>()));
         is_whole &= kind.is_some();
         options.balance = kind.unwrap_or_default();
     }
-    if let Some(value) = table.take("by") {
+    if let Some(value) = table.take_value("by") {
         let key = as_text(&value).and_then(|text| value.check(text.parse::<KeySource>()));
         is_whole &= key.is_some();
         options.key = key.unwrap_or_default();
     }
-    if let Some(value) = table.take("sticky") {
+    if let Some(value) = table.take_value("sticky") {
         let name = as_text(&value).and_then(|name| match HeaderName::from_bytes(name.as_bytes()) {
             Ok(_) => Some(name.to_owned()),
             Err(_) => value.wrong("is not a name that a cookie may have"),
@@ -147,13 +151,14 @@ pub(super) fn options(
         is_whole &= name.is_some();
         options.sticky = name;
     }
-    if let Some(value) = table.take("protocol") {
+    if let Some(value) = table.take_value("protocol") {
         let speaks = match as_text(&value) {
             Some("auto") => Some(Speaks::Negotiated),
             Some("http1") => Some(Speaks::Http1),
             Some("http2") => Some(Speaks::Http2),
             Some("http3") => Some(Speaks::Http3),
-            Some(_) => value.wrong("is \"auto\", \"http1\", \"http2\" or \"http3\""),
+            Some("fastcgi") => Some(Speaks::FastCgi),
+            Some(_) => value.wrong("is \"auto\", \"http1\", \"http2\", \"http3\" or \"fastcgi\""),
             None => None,
         };
         is_whole &= speaks.is_some();
@@ -166,7 +171,7 @@ pub(super) fn options(
         is_whole &= trust.is_some();
         options.trust = trust.unwrap_or_default();
         let mut file = |key| {
-            let value = tls.take(key)?;
+            let value = tls.take_value(key)?;
             let file = paths.read(&value);
             is_whole &= file.is_some();
             file
@@ -176,12 +181,12 @@ pub(super) fn options(
         options.server_name = tls.text("server_name");
         tls.finish();
     }
-    if let Some(value) = table.take("retry") {
+    if let Some(value) = table.take_value("retry") {
         let policy = retry(value);
         is_whole &= policy.is_some();
         options.retry = policy.unwrap_or_default();
     }
-    if let Some(value) = table.take("resolvers") {
+    if let Some(value) = table.take_value("resolvers") {
         let resolvers = value.texts_with(|text| {
             let parsed = text.parse::<SocketAddr>();
             parsed
@@ -193,22 +198,22 @@ pub(super) fn options(
         options.resolvers = resolvers.iter().filter_map(|it| it.parse().ok()).collect();
     }
     options.hedge = table.duration("hedge");
-    if let Some(value) = table.take("concurrency") {
+    if let Some(value) = table.take_value("concurrency") {
         let concurrency = concurrency(value);
         is_whole &= concurrency.is_some();
         options.concurrency = concurrency;
     }
-    if let Some(value) = table.take("breaker") {
+    if let Some(value) = table.take_value("breaker") {
         let breaker = value.table_or_true().map(breaker);
         is_whole &= breaker.is_some();
         options.breaker = breaker;
     }
-    if let Some(value) = table.take("health") {
+    if let Some(value) = table.take_value("health") {
         let check = value.table_or_true().and_then(|it| health(it, transport));
         is_whole &= check.is_some();
         options.health = check;
     }
-    if let Some(value) = table.take("eject") {
+    if let Some(value) = table.take_value("eject") {
         let ejection = value.table_or_true().map(ejection);
         is_whole &= ejection.is_some();
         options.ejection = ejection;
@@ -255,7 +260,7 @@ fn pool(table: &mut Table<'_>, pool: &mut PoolOptions) {
 }
 
 fn trust(tls: &mut Table<'_>, paths: &NamedPaths<'_>) -> Option<Trust> {
-    let ca = tls.take("ca");
+    let ca = tls.take_value("ca");
     match (tls.boolean("insecure"), ca) {
         (Some(true), None) => Some(Trust::Anyone),
         (Some(true), Some(_)) => {
@@ -281,7 +286,7 @@ fn retry(value: Value<'_>) -> Option<RetryPolicy> {
     if let Some(retries) = table.count("retries", 0..=10) {
         policy.retries = u32::try_from(retries).unwrap_or_default();
     }
-    let on = table.take("on").map(|value| {
+    let on = table.take_value("on").map(|value| {
         let texts = value.texts_with(|text| {
             text.parse::<RetryCondition>()
                 .err()
@@ -314,7 +319,7 @@ fn health(mut table: Table<'_>, transport: Transport) -> Option<HealthCheck> {
     }
     let mut is_whole = true;
     let service = table.text("service");
-    if let Some(value) = table.take("kind") {
+    if let Some(value) = table.take_value("kind") {
         let kind = match as_text(&value) {
             Some("http" | "grpc") if transport != Transport::Http => {
                 value.wrong_with("is \"tcp\" for servers of tcp:// and udp://", kinds_hint())
@@ -346,7 +351,7 @@ fn health(mut table: Table<'_>, transport: Transport) -> Option<HealthCheck> {
             }
         }
     }
-    if let Some(value) = table.take("path") {
+    if let Some(value) = table.take_value("path") {
         let path = as_text(&value).and_then(|path| {
             let is_path = path.starts_with('/') && path.bytes().all(|it| it.is_ascii_graphic());
             if is_path {

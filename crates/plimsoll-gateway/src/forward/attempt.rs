@@ -8,11 +8,14 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
-use plimsoll_client::forward::{Destination, Exchange, Head, Lease, ReceivedFields, ResponseHead};
+use plimsoll_client::forward::{
+    Destination, Exchange, FieldSource, Head, Lease, ReceivedFields, ResponseHead,
+};
 use plimsoll_model::{Clock as _, Failure, FailureKind, Phase, Phases, Protocol, Side};
 use plimsoll_wire::SystemClock;
 
 use super::body::{Upload, UploadProgress};
+use super::fastcgi::CgiParameters;
 use super::fields::{AddedFields, ClientFields};
 use super::tunnel::Handshake;
 use super::{Forwarding, failure};
@@ -287,7 +290,11 @@ impl Attempt<'_> {
             (self.handshake, protocol),
             &mut text,
         );
+        let parameters = plan.fastcgi.as_ref();
+        let parameters =
+            parameters.map(|fastcgi| CgiParameters::new(fastcgi, &request, self.target));
         let head = Head {
+            parameters: parameters.as_ref().map(|it| it as &dyn FieldSource),
             authority: plan.host.authority(&request),
             upgrade: self.handshake.map(|_| "websocket"),
             // The client gets its 100 once the server wants the content, unless that has been read already.

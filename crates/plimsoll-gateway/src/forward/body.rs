@@ -188,7 +188,7 @@ impl Body for Upload {
                 return Poll::Pending;
             }
             Poll::Ready(Some(Ok(frame))) => {
-                if !shared.take(frame) {
+                if !shared.copy_frame(frame) {
                     return Poll::Ready(Some(Err(BodyError::Refused)));
                 }
             }
@@ -222,7 +222,7 @@ impl Body for Upload {
 
 impl Shared {
     /// Counts and copies a frame; whether it is within the limit.
-    fn take(&self, frame: &Frame<Bytes>) -> bool {
+    fn copy_frame(&self, frame: &Frame<Bytes>) -> bool {
         let Some(data) = frame.data_ref() else {
             return true;
         };

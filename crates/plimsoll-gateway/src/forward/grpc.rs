@@ -3,7 +3,6 @@
 //! Source: "gRPC over HTTP2" and "GRPC Health Checking Protocol", github.com/grpc/grpc/blob/master/doc.
 
 use std::collections::VecDeque;
-use std::fmt::Write as _;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, ready};
@@ -46,7 +45,7 @@ impl Call {
     /// That of a request; nothing if it is none.
     ///
     /// - `most`: the longest deadline, also of calls without one.
-    pub(super) fn of(request: &Request<'_>, most: Option<Duration>) -> Option<Self> {
+    pub(super) fn from_request(request: &Request<'_>, most: Option<Duration>) -> Option<Self> {
         if request.method != "POST" {
             return None;
         }
@@ -127,17 +126,7 @@ fn with_status(status: GrpcStatus, message: &str) -> Response {
 fn status_fields(status: GrpcStatus, message: &str) -> HeaderMap {
     let mut fields = HeaderMap::new();
     fields.insert(STATUS, HeaderValue::from(u64::from(status.code())));
-    // Percent-encoded but for printable ASCII other than `%`.
-    let mut encoded = String::new();
-    for byte in message.bytes() {
-        match byte {
-            b' '..=b'~' if byte != b'%' => encoded.push(char::from(byte)),
-            _ => _ = write!(encoded, "%{byte:02X}"),
-        }
-    }
-    if let Ok(encoded) = HeaderValue::from_str(&encoded) {
-        fields.insert(MESSAGE, encoded);
-    }
+    fields.insert(MESSAGE, grpc::status_message(message.as_bytes()));
     fields
 }
 

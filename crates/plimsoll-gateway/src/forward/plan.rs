@@ -8,6 +8,7 @@ use plimsoll_server::{Request, Template};
 
 use super::authorize::AuthorizePlan;
 use super::error_pages::ErrorPages;
+use super::fastcgi::FastCgiPlan;
 use super::fault::Fault;
 use super::target::Rewrite;
 use super::tunnel::WebSocketPlan;
@@ -49,6 +50,8 @@ pub(crate) struct ForwardPlan {
     /// The longest deadline of a call of gRPC; those that wish for more, or for none, get this one.
     pub(crate) grpc_timeout: Option<Duration>,
     pub(crate) websocket: WebSockets,
+    /// The server is an application behind FastCGI.
+    pub(crate) fastcgi: Option<FastCgiPlan>,
     pub(crate) timeouts: RouteTimeouts,
 }
 

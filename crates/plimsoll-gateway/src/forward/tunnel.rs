@@ -54,7 +54,7 @@ pub(super) struct Handshake {
 impl Handshake {
     /// That of a request; nothing if it asks for no WebSocket. Other protocols are not upgraded to: of `h2c` the gateway
     /// would not see the requests.
-    pub(super) fn of(request: &Request<'_>) -> Option<Self> {
+    pub(super) fn from_request(request: &Request<'_>) -> Option<Self> {
         let upgrade = request.upgrade?;
         if !upgrade.eq_ignore_ascii_case(b"websocket") {
             return None;

@@ -3,6 +3,7 @@
 //! A rule that cannot be translated denies access.
 
 use ipnet::IpNet;
+use plimsoll_model::document::toml_string;
 use plimsoll_server::config::network;
 
 use super::Notes;
@@ -11,7 +12,7 @@ use super::nginx::Directive;
 use super::proxy::{is_field, set_field};
 use super::real_ip::is_of_place;
 use super::scope::Scope;
-use super::toml::{Keys, quoted};
+use super::toml::Keys;
 use super::upstreams::Upstreams;
 use super::variants::is_guard;
 
@@ -154,14 +155,14 @@ fn clients(scope: &Scope<'_>) -> Clients {
     }
     let of = |is_allowed: bool| {
         let networks = networks.iter().filter(move |(_, it)| *it == is_allowed);
-        networks.map(|(network, _)| quoted(&network.to_string()))
+        networks.map(|(network, _)| toml_string(&network.to_string()))
     };
     let (mut allow, deny): (Vec<_>, Vec<_>) = (of(true).collect(), of(false).collect());
     match (admits_others, allow.is_empty(), deny.is_empty()) {
         (true, _, true) => return Clients::All,
         (false, true, _) => return Clients::None,
         // Networks that are let in keep all others out.
-        (true, false, false) => allow.extend(["0.0.0.0/0", "::/0"].map(quoted)),
+        (true, false, false) => allow.extend(["0.0.0.0/0", "::/0"].map(toml_string)),
         (true, true, false) | (false, false, _) => {}
     }
     if is_of_place(scope) {
@@ -200,7 +201,7 @@ pub(super) fn authorized(
     };
     let variables = copied(scope);
     let fields = variables.iter().filter(|(_, field)| field != "set-cookie");
-    let fields: Vec<_> = fields.map(|(_, field)| quoted(field)).collect();
+    let fields: Vec<_> = fields.map(|(_, field)| toml_string(field)).collect();
     if !fields.is_empty() {
         auth.set("copy", format!("[{}]", fields.join(", ")));
     }
@@ -225,7 +226,7 @@ pub(super) fn authorized(
     let returned = variables
         .iter()
         .filter(|(variable, field)| field != "set-cookie" && is_returned(variable, field));
-    let returned: Vec<_> = returned.map(|(_, field)| quoted(field)).collect();
+    let returned: Vec<_> = returned.map(|(_, field)| toml_string(field)).collect();
     if !returned.is_empty() {
         auth.set("to_client", format!("[{}]", returned.join(", ")));
     }

@@ -1,11 +1,12 @@
 //! `proxy_cache` and what goes with it.
 
+use plimsoll_model::document::toml_string;
 use plimsoll_server::Moment;
 
 use super::Notes;
 use super::nginx::Directive;
 use super::scope::Scope;
-use super::toml::{Keys, quoted};
+use super::toml::Keys;
 use super::upstreams::{duration, size};
 use super::variables::with_places;
 
@@ -131,7 +132,7 @@ fn skipped(scope: &Scope<'_>, zone: &Directive, notes: &mut Notes) -> Option<Vec
                 );
                 return None;
             };
-            let filled = quoted(&filled);
+            let filled = toml_string(&filled);
             if !skipped.contains(&filled) {
                 skipped.push(filled);
             }
@@ -184,7 +185,7 @@ fn lifetimes(scope: &Scope<'_>, notes: &mut Notes) -> String {
     let mut lifetimes = Keys::default();
     let given = scope.all("proxy_cache_valid");
     if given.is_empty() {
-        return quoted("0s");
+        return toml_string("0s");
     }
     for directive in given {
         let Some((time, statuses)) = directive.arguments.split_last() else {

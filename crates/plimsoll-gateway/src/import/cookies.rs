@@ -1,5 +1,6 @@
 //! `proxy_cookie_domain`, `proxy_cookie_path` and `proxy_cookie_flags`, as rules for the cookies of responses.
 
+use plimsoll_model::document::toml_string;
 use plimsoll_server::Moment;
 use regex::Regex;
 
@@ -7,7 +8,7 @@ use super::Notes;
 use super::nginx::Directive;
 use super::responses::COOKIES;
 use super::scope::Scope;
-use super::toml::{Keys, quoted};
+use super::toml::Keys;
 use super::variables::with_places;
 
 /// The rules of a route that forwards.
@@ -68,8 +69,8 @@ fn rewrite(
     let to = to.ok_or("what replaces it has a variable without a counterpart")?;
     Ok(format!(
         "{{ from = {}, to = {} }}",
-        quoted(&expression),
-        quoted(&to)
+        toml_string(&expression),
+        toml_string(&to)
     ))
 }
 

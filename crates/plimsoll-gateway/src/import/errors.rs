@@ -1,12 +1,14 @@
 //! `error_page`: another path or location responds in place of an error.
 
+use plimsoll_model::document::toml_string;
+
 use super::Notes;
 use super::locations::named;
 use super::nginx::Directive;
 use super::redirects::redirect_target;
 use super::route::Route;
 use super::scope::Scope;
-use super::toml::{Keys, quoted};
+use super::toml::Keys;
 
 /// Key under which what `try_files` ends with waits for the successors of the route; no route has it.
 pub(super) const TRIED: &str = "tried last";
@@ -90,7 +92,7 @@ fn successor<'a>(
             "`{target}` is no path that is known before a request comes"
         ));
     };
-    let to = quoted(&to);
+    let to = toml_string(&to);
     let status = match wanted.as_slice() {
         [] => None,
         ["="] => Some("\"own\""),
@@ -136,7 +138,7 @@ pub(super) fn redirects(block: &[Directive], notes: &mut Notes) -> Vec<Route> {
             .unwrap_or(302);
         let mut keys = Keys::default();
         if let Some(to) = redirect_target(target, None) {
-            let to = quoted(&to);
+            let to = toml_string(&to);
             keys.set("redirect", format!("{{ to = {to}, status = {status} }}"));
         } else {
             let why = format!("responds with 500: `{target}` has a variable without a counterpart");

@@ -14,11 +14,11 @@ mod values;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use plimsoll_model::document::{ConfigProblem, Document, Table, Value};
+use plimsoll_model::document::{ConfigProblem, Document, Table, Value, toml_string};
 
 use self::backend::{Backend, Protocol};
 use self::values::{Convert, NO_COUNTERPART, millis, number, report, report_keys, socket};
-use super::toml::{Keys, quoted};
+use super::toml::Keys;
 use super::{ImportNote, Imported};
 
 /// Whether a file is such a configuration, by the tables that no other one has.
@@ -53,7 +53,7 @@ pub fn import_expressgateway(file: &str, text: &str) -> Result<Imported, Vec<Con
     translation.observability(root.table("observability"));
     admin(root.table("admin"));
     if let Some(mut table) = root.table("security") {
-        let strict = table.take("strict_te");
+        let strict = table.take_value("strict_te");
         report(
             strict.as_ref(),
             "plimsoll always rejects other transfer codings than `chunked`",
@@ -102,7 +102,7 @@ const XDP: &str = "left out: plimsoll has no datapath in XDP";
 impl Translation {
     /// A limit that listeners have of their own there and share here.
     fn limit(&mut self, table: &mut Table<'_>, key: &'static str, ours: &str, convert: Convert) {
-        let Some(value) = table.take(key) else {
+        let Some(value) = table.take_value(key) else {
             return;
         };
         let Some(converted) = convert(&value) else {
@@ -122,12 +122,12 @@ impl Translation {
         let Some(mut table) = table else {
             return;
         };
-        if let Some(value) = table.take("drain_timeout_ms")
+        if let Some(value) = table.take_value("drain_timeout_ms")
             && let Some(drain) = millis(&value)
         {
             self.top.set("drain", drain);
         }
-        if let Some(value) = table.take("connect_timeout_ms") {
+        if let Some(value) = table.take_value("connect_timeout_ms") {
             self.connect_timeout = millis(&value);
         }
         self.limit(
@@ -149,7 +149,7 @@ impl Translation {
             number,
         );
         if let Some(mut tls) = table.table("tls") {
-            let only = tls.take("tls13_only");
+            let only = tls.take_value("tls13_only");
             if only.as_ref().is_some_and(Value::is_true) {
                 report(
                     only.as_ref(),
@@ -213,7 +213,7 @@ impl Translation {
         let Some(mut table) = table else {
             return;
         };
-        if let Some(value) = table.take("metrics_bind")
+        if let Some(value) = table.take_value("metrics_bind")
             && let Some(address) = socket(&value)
         {
             self.metrics.text("address", &address);
@@ -221,7 +221,7 @@ impl Translation {
                 "names of metrics differ: docs/up.md and docs/gateway.md have those of plimsoll",
             );
         }
-        let cardinality = table.take("max_label_cardinality");
+        let cardinality = table.take_value("max_label_cardinality");
         report(
             cardinality.as_ref(),
             "left out: labels of plimsoll have as many values as the file has routes and servers",
@@ -253,7 +253,7 @@ impl Translation {
                 format!("{name}-{}", number + 1)
             };
             let servers = group.iter().map(|backend| {
-                let url = quoted(&format!("{}://{}", kind.scheme(), backend.address));
+                let url = toml_string(&format!("{}://{}", kind.scheme(), backend.address));
                 match backend.weight {
                     1 => url,
                     weight => format!("{{ url = {url}, weight = {weight} }}"),
@@ -290,7 +290,7 @@ impl Translation {
         write!(
             self.routes,
             "\n[[route]]\nname = {0}\nlisten = {0}\nproxy = {1}\n",
-            quoted(name),
+            toml_string(name),
             proxy.inline()
         )
         .ok();
@@ -322,14 +322,14 @@ impl Translation {
             write!(
                 out,
                 "\n[[listen]]\naddress = {}\n",
-                quoted(&listener.address)
+                toml_string(&listener.address)
             )
             .ok();
             let is_http = ["tcp", "quic"]
                 .iter()
                 .all(|key| listener.keys.get(key).is_none());
             if is_http {
-                writeln!(out, "name = {}", quoted(&listener.name)).ok();
+                writeln!(out, "name = {}", toml_string(&listener.name)).ok();
             }
             listener.keys.lines(&mut out);
         }
@@ -343,7 +343,7 @@ impl Translation {
         {
             let is_served = served
                 .iter()
-                .any(|name| route.contains(&format!("listen = {}\n", quoted(name))));
+                .any(|name| route.contains(&format!("listen = {}\n", toml_string(name))));
             if is_served {
                 write!(out, "\n[[route]]\n{route}").ok();
             }

@@ -1,10 +1,12 @@
 //! Limits of `http`, which become `[limits]` of all listeners.
 
+use plimsoll_model::document::toml_string;
+
 use super::Notes;
 use super::fates;
 use super::nginx::Directive;
 use super::scope::Scope;
-use super::toml::{Keys, quoted};
+use super::toml::Keys;
 use super::upstreams::{bytes, duration};
 
 /// Content that a request may have unless the configuration says more; the default of plimsoll.
@@ -46,10 +48,10 @@ pub(super) fn write(outer: &[Directive], out: &mut String, notes: &mut Notes) {
         });
         match head.filter(|(_, size)| *size > 0) {
             Some((head, target)) => {
-                keys.set("head", quoted(&format!("{head}B")));
+                keys.set("head", toml_string(&format!("{head}B")));
                 keys.set(
                     "target",
-                    quoted(&format!("{}B", target.clamp(*HEAD.start(), head))),
+                    toml_string(&format!("{}B", target.clamp(*HEAD.start(), head))),
                 );
             }
             None => notes.add(directive, "left out: it is not a number and a size"),
@@ -62,7 +64,7 @@ pub(super) fn write(outer: &[Directive], out: &mut String, notes: &mut Notes) {
         }
     }
     if let Some(body) = longest_body(outer) {
-        keys.set("body", quoted(&format!("{body}B")));
+        keys.set("body", toml_string(&format!("{body}B")));
     }
     if !keys.is_empty() {
         out.push_str("\n[limits]\n");

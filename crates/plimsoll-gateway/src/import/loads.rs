@@ -10,12 +10,12 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use plimsoll_model::document::toml_key;
 use plimsoll_server::config::{ActionKind, Compiler, ConfigProblem, Mounted, Value};
 use plimsoll_server::{Action, Counters, MakeAction, Respond, Response, WorkerContext};
 
 use super::route::Route;
 use super::servers::Translation;
-use super::toml::key_text;
 use super::{ImportNote, Notes};
 use crate::config::{CONNECT, LISTENS, PROXY, TRACES, UPSTREAMS};
 
@@ -69,7 +69,7 @@ fn written(parts: &Translation) -> (String, Vec<(usize, Part)>) {
     }
     for (number, upstream) in parts.upstreams.iter().enumerate() {
         begin(&text, Part::Upstream(number));
-        writeln!(text, "\n[upstream.{}]", key_text(&upstream.name)).ok();
+        writeln!(text, "\n[upstream.{}]", toml_key(&upstream.name)).ok();
         text.push_str(&upstream.keys);
     }
     (text, lines)

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
+use plimsoll_model::document::{toml_key, toml_string};
 use plimsoll_server::Moment;
 use regex::Regex;
 
 use super::Notes;
 use super::nginx::Directive;
 use super::scope::Scope;
-use super::toml::{key_text, quoted};
 use super::variables::with_places;
 
 /// Writes the log that all servers share: that of `http`, or the first one of a server. Others are noted.
@@ -48,7 +48,7 @@ pub(super) fn write(outer: &[Directive], out: &mut String, notes: &mut Notes) {
         "combined" => Some("\"combined\"".to_owned()),
         name => format(name, outer, notes),
     };
-    write!(out, "\n[log]\nfile = {}\n", quoted(log.argument(0))).ok();
+    write!(out, "\n[log]\nfile = {}\n", toml_string(log.argument(0))).ok();
     if let Some(format) = format {
         writeln!(out, "format = {format}").ok();
     }
@@ -96,7 +96,7 @@ fn format(name: &str, outer: &[Directive], notes: &mut Notes) -> Option<String> 
             format!("`{name}` has a variable without a counterpart: lines are JSON with everything that is known"),
         );
     }
-    filled.map(|it| quoted(&it))
+    filled.map(|it| toml_string(&it))
 }
 
 /// A JSON object whose values are texts with variables as a table; `None` if the text is something else.
@@ -112,7 +112,7 @@ fn object(text: &str, scope: &Scope<'_>) -> Option<String> {
         let found = member.captures(rest)?;
         let value = found.get(2).or_else(|| found.get(3))?;
         let value = with_places(value.as_str(), scope, Moment::End, None)?;
-        pairs.push(format!("{} = {}", key_text(&found[1]), quoted(&value)));
+        pairs.push(format!("{} = {}", toml_key(&found[1]), toml_string(&value)));
         rest = rest.get(found.get(0)?.end()..)?;
     }
     (!pairs.is_empty()).then(|| format!("{{ {} }}", pairs.join(", ")))

@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 
 use ipnet::{IpNet, Ipv4Net, Ipv4Subnets, Ipv6Subnets};
+use plimsoll_model::document::{toml_key, toml_string};
 use plimsoll_server::Moment;
 use regex::Regex;
 
 use super::Notes;
 use super::nginx::Directive;
 use super::scope::Scope;
-use super::toml::{Keys, key_text, quoted};
+use super::toml::Keys;
 use super::variables::with_places_below;
 
 /// Maps whose values name maps, as deep as `up` permits.
@@ -49,7 +50,7 @@ pub(super) fn write(outer: &[Directive], out: &mut String, notes: &mut Notes) {
         }
         match translated(directive, &scope, Moment::End, 1) {
             Ok(map) => {
-                let name = key_text(variable.trim_start_matches('$'));
+                let name = toml_key(variable.trim_start_matches('$'));
                 write!(out, "\n[map.{name}]\n{}", map.keys).ok();
             }
             Err(reason) => notes.add(directive, format!("left out: {reason}")),
@@ -194,7 +195,7 @@ impl Translation<'_> {
             let percent = percent.and_then(|it| it.parse::<f64>().ok());
             let percent = percent.filter(|it| (0.0..=100.0).contains(it));
             let percent = percent.ok_or_else(|| format!("`{}` is no percentage", entry.name))?;
-            let value = quoted(&value);
+            let value = toml_string(&value);
             parts
                 .shares
                 .push(format!("{{ percent = {percent:?}, value = {value} }}"));
@@ -232,7 +233,7 @@ impl Parts {
     }
 
     fn expression(&mut self, expression: &str, value: &str) {
-        let (expression, value_text) = (quoted(expression), quoted(value));
+        let (expression, value_text) = (toml_string(expression), toml_string(value));
         self.expressions
             .push(format!("{{ match = {expression}, value = {value_text} }}"));
         self.known(value);
@@ -251,7 +252,7 @@ impl Parts {
     fn finish(mut self) -> MapText {
         let default = self.default.clone();
         self.known(&default);
-        let mut keys = format!("key = {}\nignore_case = true\n", quoted(&self.key));
+        let mut keys = format!("key = {}\nignore_case = true\n", toml_string(&self.key));
         let tables = [
             ("exact", &self.exact),
             ("networks", &self.networks),
@@ -269,7 +270,7 @@ impl Parts {
             }
         }
         if !self.default.is_empty() {
-            writeln!(keys, "default = {}", quoted(&self.default)).ok();
+            writeln!(keys, "default = {}", toml_string(&self.default)).ok();
         }
         MapText {
             keys,

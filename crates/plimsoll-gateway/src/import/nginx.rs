@@ -159,7 +159,7 @@ struct Scanner<'a> {
 impl Scanner<'_> {
     fn next(&mut self) -> Result<Option<Token>, &'static str> {
         loop {
-            let Some(character) = self.take() else {
+            let Some(character) = self.next_char() else {
                 return Ok(None);
             };
             return Ok(Some(match character {
@@ -168,7 +168,7 @@ impl Scanner<'_> {
                 '}' => Token::Close,
                 '#' => {
                     while self.rest.chars().next().is_some_and(|it| it != '\n') {
-                        self.take();
+                        self.next_char();
                     }
                     continue;
                 }
@@ -179,7 +179,7 @@ impl Scanner<'_> {
         }
     }
 
-    fn take(&mut self) -> Option<char> {
+    fn next_char(&mut self) -> Option<char> {
         let character = self.rest.chars().next()?;
         self.rest = self.rest.get(character.len_utf8()..).unwrap_or_default();
         self.line += usize::from(character == '\n');
@@ -189,9 +189,9 @@ impl Scanner<'_> {
     fn quoted(&mut self, quote: char) -> Result<String, &'static str> {
         let mut word = String::new();
         loop {
-            match self.take().ok_or("the quote is not closed")? {
+            match self.next_char().ok_or("the quote is not closed")? {
                 it if it == quote => return Ok(word),
-                '\\' => match self.take().ok_or("the quote is not closed")? {
+                '\\' => match self.next_char().ok_or("the quote is not closed")? {
                     it if it == quote || it == '\\' => word.push(it),
                     't' => word.push('\t'),
                     'n' => word.push('\n'),
@@ -208,12 +208,12 @@ impl Scanner<'_> {
     fn word(&mut self, first: char) -> String {
         let mut word = String::from(first);
         if first == '\\' {
-            word.extend(self.take());
+            word.extend(self.next_char());
         }
         while let Some(next) = self.rest.chars().next() {
             match next {
                 '{' if word.ends_with('$') => {
-                    while let Some(it) = self.take() {
+                    while let Some(it) = self.next_char() {
                         word.push(it);
                         if it == '}' {
                             break;
@@ -222,13 +222,13 @@ impl Scanner<'_> {
                 }
                 ';' | '{' | '}' => break,
                 '\\' => {
-                    self.take();
+                    self.next_char();
                     word.push('\\');
-                    word.extend(self.take());
+                    word.extend(self.next_char());
                 }
                 it if it.is_whitespace() => break,
                 it => {
-                    self.take();
+                    self.next_char();
                     word.push(it);
                 }
             }

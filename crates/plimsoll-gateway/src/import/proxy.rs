@@ -1,6 +1,7 @@
 //! `proxy_pass` and what goes with it.
 
 use http::{HeaderName, HeaderValue};
+use plimsoll_model::document::toml_string;
 use plimsoll_server::Moment;
 use plimsoll_wire::http::{FieldClass, NormalPath};
 
@@ -16,7 +17,7 @@ use super::redirects::{is_redirecting, proxy_redirects};
 use super::route::Condition;
 use super::scope::Scope;
 use super::shares::mirrored;
-use super::toml::{Keys, quoted};
+use super::toml::Keys;
 use super::upstreams::{Upstreams, duration, is_server, size};
 use super::variables::with_places;
 
@@ -120,7 +121,7 @@ pub(super) fn proxy(
     // A server knows its own address, and the name of an upstream only from the field `host`. nginx does nothing by itself where
     // the URL has variables.
     let is_named =
-        !upstreams.has(authority) || keys.get("host") == Some(quoted(authority).as_str());
+        !upstreams.has(authority) || keys.get("host") == Some(toml_string(authority).as_str());
     let is_known = is_named && !directive.argument(0).contains('$');
     proxy_redirects(url, is_known, condition, scope, route, notes);
     proxy_cookies(scope, route, notes);
@@ -247,8 +248,8 @@ fn replace_path(
     let rule = |from: String| {
         format!(
             "{{ from = {}, to = {} }}",
-            quoted(&from),
-            quoted(&uri.replace('$', "$$"))
+            toml_string(&from),
+            toml_string(&uri.replace('$', "$$"))
         )
     };
     match condition {
@@ -317,7 +318,11 @@ fn rewritten(directive: &Directive, keys: &mut Keys, notes: &mut Notes) {
         format!("{start}{from}{end}")
     };
     let to = braced(to);
-    let rule = format!("{{ from = {}, to = {} }}", quoted(&from), quoted(&to));
+    let rule = format!(
+        "{{ from = {}, to = {} }}",
+        toml_string(&from),
+        toml_string(&to)
+    );
     let rules = match keys.get("rewrite") {
         None => format!("[{rule}]"),
         Some(known) => format!(
@@ -393,7 +398,7 @@ fn connection(scope: &Scope<'_>, notes: &mut Notes) -> Keys {
                 it => it
                     .strip_prefix("http_")
                     .filter(|it| is_error(it))
-                    .map(quoted),
+                    .map(toml_string),
             });
         let conditions: Vec<_> = conditions.collect();
         let is_known = |it: &&String| {
@@ -530,7 +535,7 @@ fn headers(
             (_, "$request_id") if is_field(name, "") => {
                 route.set(
                     "request_id",
-                    format!("{{ field = {} }}", quoted(&name.to_ascii_lowercase())),
+                    format!("{{ field = {} }}", toml_string(&name.to_ascii_lowercase())),
                 );
             }
             _ => set_field(directive, scope, &mut set, notes),
@@ -579,7 +584,7 @@ pub(super) fn set_field(
 pub(super) fn is_field(name: &str, value: &str) -> bool {
     HeaderName::from_bytes(name.as_bytes()).is_ok()
         && HeaderValue::from_str(value).is_ok()
-        && !FieldClass::of(name.to_ascii_lowercase().as_bytes()).is_framing()
+        && !FieldClass::from_name(name.to_ascii_lowercase().as_bytes()).is_framing()
         && !["connection", "host"]
             .iter()
             .any(|it| it.eq_ignore_ascii_case(name))

@@ -1,11 +1,12 @@
 //! `limit_req`, `limit_conn` and their zones, and `limit_rate`.
 
+use plimsoll_model::document::toml_string;
 use plimsoll_server::Moment;
 
 use super::Notes;
 use super::nginx::Directive;
 use super::scope::Scope;
-use super::toml::{Keys, quoted};
+use super::toml::Keys;
 use super::upstreams::size;
 use super::variables::with_places;
 
@@ -134,7 +135,7 @@ fn rate(directive: &Directive, scope: &Scope<'_>) -> Result<Keys, String> {
     let burst = burst.ok_or("its burst is not a number")?;
     let mut limit = Keys::default();
     limit.set("requests", requests.to_string());
-    limit.set("per", quoted(per));
+    limit.set("per", toml_string(per));
     // nginx counts those beyond the one that the rate itself lets through.
     limit.set("burst", burst.saturating_add(1).to_string());
     let is_at_once = directive.arguments.iter().any(|it| it == "nodelay");

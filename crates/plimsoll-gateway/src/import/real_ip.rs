@@ -3,12 +3,13 @@
 //! Those of `http` become keys of every listener. A server or location with its own shares its listener with others, so they are
 //! not translated there.
 
+use plimsoll_model::document::toml_string;
 use plimsoll_server::config::network;
 
 use super::Notes;
 use super::nginx::Directive;
 use super::scope::Scope;
-use super::toml::{Keys, quoted};
+use super::toml::Keys;
 
 /// The proxies of all servers.
 pub(super) struct RealIp {
@@ -20,7 +21,7 @@ pub(super) struct RealIp {
 }
 
 impl RealIp {
-    pub(super) fn of(outer: &[Directive], notes: &mut Notes) -> Option<Self> {
+    pub(super) fn from_directives(outer: &[Directive], notes: &mut Notes) -> Option<Self> {
         let scope = Scope::new(outer);
         let given = scope.all("set_real_ip_from");
         for directive in &given {
@@ -67,7 +68,7 @@ pub(super) fn networks(given: &[&Directive]) -> Vec<String> {
     let given = given.iter().map(|it| it.argument(0));
     given
         .filter(|it| network(it).is_some())
-        .map(quoted)
+        .map(toml_string)
         .collect()
 }
 

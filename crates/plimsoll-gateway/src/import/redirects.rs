@@ -1,5 +1,6 @@
 //! Redirects: the URL of `return`, `rewrite … redirect` and `permanent`, and `proxy_redirect`.
 
+use plimsoll_model::document::toml_string;
 use plimsoll_server::Moment;
 
 use super::Notes;
@@ -8,7 +9,7 @@ use super::proxy::prefix_expression;
 use super::responses::REWRITES;
 use super::route::{Condition, Route};
 use super::scope::Scope;
-use super::toml::{Keys, quoted};
+use super::toml::Keys;
 use super::variables::with_places;
 
 /// Variables of nginx and their places in targets, longer ones before their beginnings.
@@ -168,7 +169,7 @@ fn redirect(
     } else {
         ""
     };
-    let target = quoted(&format!("{target}{query}"));
+    let target = toml_string(&format!("{target}{query}"));
     let mut keys = Keys::default();
     keys.text("regex", &path);
     keys.set(
@@ -375,7 +376,7 @@ fn rule(from: &str, to: &str, scope: &Scope<'_>) -> Option<String> {
     let to = redirect_target(to, groups.as_deref()).or_else(places)?;
     Some(format!(
         "{{ name = \"location\", from = {}, to = {} }}",
-        quoted(&from),
-        quoted(&to)
+        toml_string(&from),
+        toml_string(&to)
     ))
 }

@@ -1,11 +1,13 @@
 //! What a route responds with by itself, and its layers.
 
 use http::{HeaderName, HeaderValue};
+use plimsoll_model::document::toml_string;
 use plimsoll_server::{Maps, Moment, Redirect};
 
 use super::Notes;
 use super::access;
 use super::errors::TRIED;
+use super::fastcgi::{Fallback, is_script};
 use super::nginx::Directive;
 use super::patterns::as_path;
 use super::proxy::prefix_expression;
@@ -13,7 +15,7 @@ use super::rate_limit::limits;
 use super::redirects::{is_redirecting, redirect_target};
 use super::route::Condition;
 use super::scope::Scope;
-use super::toml::{Keys, quoted};
+use super::toml::Keys;
 use super::upstreams::{bytes, duration};
 use super::variables::with_places;
 
@@ -95,11 +97,20 @@ pub(super) fn files(
     }
     if let Some(index) = scope.last("index") {
         let names = index.arguments.iter().filter(|it| is_file_name(it));
-        let names: Vec<_> = names.collect();
-        if names.len() < index.arguments.len() {
+        let (scripts, names): (Vec<_>, Vec<_>) =
+            names.partition(|it| is_script(scope.server(), it));
+        if names.len() + scripts.len() < index.arguments.len() {
             notes.add(index, "names of files without a folder are what is kept");
         }
-        let names: Vec<_> = names.into_iter().map(|it| quoted(it)).collect();
+        let is_tried = scope.own("try_files");
+        let is_tried = is_tried.and_then(|it| Fallback::find(scope.server(), it));
+        if !scripts.is_empty() && is_tried.is_none() {
+            notes.add(
+                index,
+                "folders do not respond by a script: a location of its own leads to it",
+            );
+        }
+        let names: Vec<_> = names.into_iter().map(|it| toml_string(it)).collect();
         if !names.is_empty() && names != ["\"index.html\""] {
             files.set("index", format!("[{}]", names.join(", ")));
         }
@@ -108,7 +119,7 @@ pub(super) fn files(
         files.set("listing", "true");
     }
     if let Some(directive) = scope.own("try_files") {
-        tried_files(directive, keys, notes);
+        tried_files(directive, scope, keys, notes);
     }
     keys.set("files", files.inline());
 }
@@ -162,7 +173,7 @@ fn one_file(path: &str, file: &str, keys: &mut Keys) {
         Some(root)
             if !root.is_empty() && path.rsplit('/').next().is_some_and(|it| it.contains('.')) =>
         {
-            keys.set("files", format!("{{ root = {} }}", quoted(root)));
+            keys.set("files", format!("{{ root = {} }}", toml_string(root)));
         }
         _ => {
             let mut respond = Keys::default();
@@ -193,7 +204,7 @@ fn media_type(file: &str) -> &'static str {
 }
 
 /// `try_files` of files: the name of a file, the folder, and what responds where there is neither.
-fn tried_files(directive: &Directive, route: &mut Keys, notes: &mut Notes) {
+fn tried_files(directive: &Directive, scope: &Scope<'_>, route: &mut Keys, notes: &mut Notes) {
     let Some((last, tried)) = directive.arguments.split_last() else {
         return;
     };
@@ -204,8 +215,11 @@ fn tried_files(directive: &Directive, route: &mut Keys, notes: &mut Notes) {
             "names other than that of the path, with `.html` or as a folder, are not looked for",
         );
     }
-    // A named location takes over by itself.
-    if last.starts_with('@') || last == "=404" {
+    // A named location and a script of an application take over by themselves.
+    if last.starts_with('@')
+        || last == "=404"
+        || Fallback::find(scope.server(), directive).is_some()
+    {
         return;
     }
     if last.starts_with('=') {
@@ -243,7 +257,7 @@ pub(super) fn returned(
             Redirect::by_groups(status, it, expression.clone(), &Maps::default()).is_ok()
         });
         if let Some(target) = target {
-            let target = quoted(&target);
+            let target = toml_string(&target);
             keys.set(
                 "redirect",
                 format!("{{ to = {target}, status = {status} }}"),
@@ -267,7 +281,7 @@ pub(super) fn returned(
     };
     if text.contains('$') {
         if let Some(template) = with_places(text, scope, Moment::Request, None) {
-            let template = quoted(&template);
+            let template = toml_string(&template);
             keys.set(
                 "respond",
                 format!("{{ status = {status}, template = {template} }}"),
@@ -281,7 +295,7 @@ pub(super) fn returned(
     }
     keys.set(
         "respond",
-        format!("{{ status = {status}, body = {} }}", quoted(text)),
+        format!("{{ status = {status}, body = {} }}", toml_string(text)),
     );
 }
 
@@ -354,13 +368,16 @@ pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) 
             .iter_mut()
             .find(|(it, _)| it.eq_ignore_ascii_case(name));
         match known {
-            Some((_, values)) => values.push(quoted(value)),
-            None => fields.push((name.to_owned(), vec![quoted(value)])),
+            Some((_, values)) => values.push(toml_string(value)),
+            None => fields.push((name.to_owned(), vec![toml_string(value)])),
         }
     }
     let hidden = scope.all("proxy_hide_header");
     let hidden = hidden.iter().map(|it| it.argument(0));
-    let hidden: Vec<_> = hidden.filter(|it| is_field(it, "")).map(quoted).collect();
+    let hidden: Vec<_> = hidden
+        .filter(|it| is_field(it, ""))
+        .map(toml_string)
+        .collect();
     // `proxy_redirect` has come before.
     let mut rules = Keys::default();
     if let Some(rewrite) = keys.get(REWRITES).map(str::to_owned) {
@@ -382,7 +399,7 @@ pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) 
         in_place.flat_map(|(_, values)| values.iter().map(|it| it.trim_matches('"').to_owned()));
     let directives: Vec<_> = lifetime.clone().into_iter().chain(in_place).collect();
     if !directives.is_empty() {
-        let value = quoted(&directives.join(", "));
+        let value = toml_string(&directives.join(", "));
         rules.set("set", format!("{{ Cache-Control = {value} }}"));
     }
     let others = added.iter().filter(|(name, _)| !is_in_place(name));
@@ -444,7 +461,7 @@ fn compressed(scope: &Scope<'_>, notes: &mut Notes) -> String {
                 notes.add(types, "what is no media type is left out");
             }
             let html = std::iter::once("text/html").chain(given.iter().map(|it| it.as_str()));
-            let html: Vec<_> = html.map(quoted).collect();
+            let html: Vec<_> = html.map(toml_string).collect();
             compress.set("types", format!("[{}]", html.join(", ")));
         }
     }

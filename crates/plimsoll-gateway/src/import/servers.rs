@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::rc::Rc;
 
+use plimsoll_model::document::toml_string;
 use plimsoll_server::Address;
 
 use super::Notes;
@@ -22,7 +23,7 @@ use super::responses;
 use super::route::Route;
 use super::scope::Scope;
 use super::stream;
-use super::toml::{Keys, quoted};
+use super::toml::Keys;
 use super::upstreams::{UpstreamText, Upstreams};
 use super::variants::{host_of, hosts_except, is_for_plain, is_guard, is_of_listener};
 
@@ -136,7 +137,7 @@ pub(super) fn translate(directives: &[Directive], notes: &mut Notes) -> Translat
         Level::Http
     };
     fates::report(directives, level, notes);
-    let real_ip = RealIp::of(outer, notes);
+    let real_ip = RealIp::from_directives(outer, notes);
     let mut upstreams = Upstreams::read(outer, notes);
     let mut listeners = BTreeMap::new();
     let blocks = outer.iter().filter(|it| it.name == "server").enumerate();
@@ -448,9 +449,9 @@ fn write_listeners(
     out: &mut String,
 ) {
     for (address, listener) in listeners {
-        writeln!(out, "\n[[listen]]\naddress = {}", quoted(address)).ok();
+        writeln!(out, "\n[[listen]]\naddress = {}", toml_string(address)).ok();
         if named.contains(address) {
-            writeln!(out, "name = {}", quoted(address)).ok();
+            writeln!(out, "name = {}", toml_string(address)).ok();
         }
         let is_socket = address.starts_with("unix:");
         let proxied_by = real_ip.and_then(RealIp::proxied_by);
@@ -462,10 +463,13 @@ fn write_listeners(
             writeln!(out, "trusted_proxies = {proxies}").ok();
         }
         if listener.is_tls {
-            let pairs = listener
-                .certificates
-                .iter()
-                .map(|(file, key)| format!("{{ cert = {}, key = {} }}", quoted(file), quoted(key)));
+            let pairs = listener.certificates.iter().map(|(file, key)| {
+                format!(
+                    "{{ cert = {}, key = {} }}",
+                    toml_string(file),
+                    toml_string(key)
+                )
+            });
             let pairs: Vec<_> = pairs.collect();
             match pairs.as_slice() {
                 [] => out.push_str("tls = { self_signed = true }\n"),
@@ -476,7 +480,7 @@ fn write_listeners(
                 out.push_str("http3 = true\n");
             }
             if let Some(wanted) = listener.client_certificates() {
-                let ca = quoted(wanted.ca.as_deref().unwrap_or_default());
+                let ca = toml_string(wanted.ca.as_deref().unwrap_or_default());
                 let required = wanted.required;
                 writeln!(
                     out,
@@ -517,11 +521,11 @@ impl Written<'_> {
         let mut conditions = String::new();
         if !is_everywhere {
             self.named.extend(on.iter().cloned());
-            let on: Vec<_> = on.iter().map(|it| quoted(it)).collect();
+            let on: Vec<_> = on.iter().map(|it| toml_string(it)).collect();
             writeln!(conditions, "listen = [{}]", on.join(", ")).ok();
         }
         if let Some(host) = host {
-            writeln!(conditions, "host = {}", quoted(host)).ok();
+            writeln!(conditions, "host = {}", toml_string(host)).ok();
         }
         for route in routes {
             let mut route = route.clone();

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use plimsoll_model::document::toml_string;
+
 use super::Notes;
 use super::access;
 use super::nginx::Directive;
 use super::scope::Scope;
 use super::servers;
-use super::toml::{Keys, quoted};
+use super::toml::Keys;
 use super::upstreams::{UpstreamText, Upstreams, duration};
 
 /// Listeners as text, and the upstreams that they forward to.
@@ -204,7 +206,7 @@ impl Translation<'_> {
             Some(addresses) => keys.set("addresses", addresses.inline()),
             None => {}
         }
-        let mut text = format!("\n[[listen]]\naddress = {}\n", quoted(&address));
+        let mut text = format!("\n[[listen]]\naddress = {}\n", toml_string(&address));
         if has("ssl") {
             let file = scope.last("ssl_certificate");
             let key = scope.last("ssl_certificate_key");
@@ -212,7 +214,7 @@ impl Translation<'_> {
             if file.argument(0).contains('$') || key.argument(0).contains('$') {
                 return Err("a certificate and its key are files".to_owned());
             }
-            let (file, key) = (quoted(file.argument(0)), quoted(key.argument(0)));
+            let (file, key) = (toml_string(file.argument(0)), toml_string(key.argument(0)));
             writeln!(text, "tls = {{ cert = {file}, key = {key} }}").ok();
         }
         if has("proxy_protocol") {
@@ -266,8 +268,8 @@ impl Translation<'_> {
                     None => vec![name.to_owned()],
                 },
             };
-            let names: Vec<_> = names.iter().map(|it| quoted(it)).collect();
-            let (names, to) = (names.join(", "), quoted(&to));
+            let names: Vec<_> = names.iter().map(|it| toml_string(it)).collect();
+            let (names, to) = (names.join(", "), toml_string(&to));
             routes.push(format!("{{ {condition} = [{names}], to = {to} }}"));
         }
         if routes.is_empty() && keys.get("to").is_none() {

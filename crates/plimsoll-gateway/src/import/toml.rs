@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use plimsoll_model::document::{toml_key, toml_string};
+
 /// Keys and values in their order; values are TOML already.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Keys(Vec<(String, String)>);
@@ -17,7 +19,7 @@ impl Keys {
     }
 
     pub(super) fn text(&mut self, key: &str, value: &str) {
-        self.set(key, quoted(value));
+        self.set(key, toml_string(value));
     }
 
     pub(super) fn remove(&mut self, key: &str) {
@@ -53,7 +55,7 @@ impl Keys {
         let pairs: Vec<_> = self
             .0
             .iter()
-            .map(|(key, value)| format!("{} = {value}", key_text(key)))
+            .map(|(key, value)| format!("{} = {value}", toml_key(key)))
             .collect();
         format!("{{ {} }}", pairs.join(", "))
     }
@@ -61,34 +63,7 @@ impl Keys {
     /// A line for each.
     pub(super) fn lines(&self, out: &mut String) {
         for (key, value) in &self.0 {
-            writeln!(out, "{} = {value}", key_text(key)).ok();
+            writeln!(out, "{} = {value}", toml_key(key)).ok();
         }
     }
-}
-
-/// A text in quotes.
-pub(super) fn quoted(text: &str) -> String {
-    let mut quoted = String::from('"');
-    for character in text.chars() {
-        match character {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            it if it.is_control() => _ = write!(quoted, "\\u{:04x}", u32::from(it)),
-            it => quoted.push(it),
-        }
-    }
-    quoted.push('"');
-    quoted
-}
-
-/// A key, in quotes where it needs them.
-pub(super) fn key_text(key: &str) -> String {
-    let is_bare = !key.is_empty()
-        && key
-            .bytes()
-            .all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it));
-    if is_bare { key.to_owned() } else { quoted(key) }
 }

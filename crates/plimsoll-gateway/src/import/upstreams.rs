@@ -5,12 +5,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use plimsoll_client::Endpoint;
+use plimsoll_model::document::toml_string;
 use plimsoll_server::Moment;
 
 use super::Notes;
 use super::nginx::Directive;
 use super::scope::Scope;
-use super::toml::{Keys, quoted};
+use super::toml::Keys;
 use super::variables::with_places;
 
 /// The upstreams of a file by name, and what locations add to them.
@@ -165,7 +166,7 @@ impl Upstream {
         let strictest = counted.min_by_key(|it| it.max_fails);
         if let Some(server) = strictest.filter(|_| servers.len() > 1) {
             let failures = server.max_fails.min(1000);
-            let time = quoted(&server.fail_timeout);
+            let time = toml_string(&server.fail_timeout);
             let table = format!("{{ failures = {failures}, time = {time} }}");
             self.keys.set("eject", table);
             let is_other = |it: &Server| {
@@ -186,9 +187,9 @@ impl Server {
     /// A URL, or a table with more than that.
     fn written(&self, scheme: &str) -> String {
         let url = if self.address.starts_with("unix:") {
-            quoted(&self.address)
+            toml_string(&self.address)
         } else {
-            quoted(&format!("{scheme}://{}", self.address))
+            toml_string(&format!("{scheme}://{}", self.address))
         };
         let mut table = Keys::default();
         if self.weight != 1 {

@@ -4,6 +4,7 @@
 //! holds. Of routes the first one that matches counts, so those with a `return` come first, in their order, and those
 //! with a `set` follow in reverse.
 
+use plimsoll_model::document::{toml_key, toml_string};
 use plimsoll_server::Moment;
 
 use super::Notes;
@@ -11,7 +12,7 @@ use super::maps;
 use super::nginx::Directive;
 use super::redirects::is_redirecting;
 use super::scope::Scope;
-use super::toml::{Keys, quoted};
+use super::toml::Keys;
 use super::variables::with_places;
 
 /// One of the routes that a location becomes.
@@ -228,7 +229,7 @@ fn limited(
     }
     let is_method = |it: &&String| !it.is_empty() && it.bytes().all(|it| it.is_ascii_uppercase());
     let methods = directive.arguments.iter().filter(is_method);
-    let methods: Vec<_> = methods.map(|it| quoted(it)).collect();
+    let methods: Vec<_> = methods.map(|it| toml_string(it)).collect();
     if !methods.is_empty() {
         base.set("method", format!("[{}]", methods.join(", ")));
     }
@@ -351,17 +352,17 @@ fn keys_of(words: &[&str]) -> Option<Keys> {
             if !methods.iter().all(|it| is_method(it)) {
                 return None;
             }
-            let methods: Vec<_> = methods.iter().map(|it| quoted(it)).collect();
+            let methods: Vec<_> = methods.iter().map(|it| toml_string(it)).collect();
             keys.set("method", format!("[{}]", methods.join(", ")));
         }
         [name, "=", value] if !value.is_empty() => {
             if let Some(field) = name.strip_prefix("$http_").filter(|it| is_name(it)) {
-                table("header", field, quoted(value));
+                table("header", field, toml_string(value));
             } else {
                 let name = name.strip_prefix("$arg_").filter(|it| is_name(it))?;
                 keys.set(
                     "query",
-                    format!("{{ {} = {} }}", super::toml::key_text(name), quoted(value)),
+                    format!("{{ {} = {} }}", toml_key(name), toml_string(value)),
                 );
             }
         }
@@ -370,10 +371,7 @@ fn keys_of(words: &[&str]) -> Option<Keys> {
                 table("header", field, "true".to_owned());
             } else {
                 let name = name.strip_prefix("$arg_").filter(|it| is_name(it))?;
-                keys.set(
-                    "query",
-                    format!("{{ {} = true }}", super::toml::key_text(name)),
-                );
+                keys.set("query", format!("{{ {} = true }}", toml_key(name)));
             }
         }
         _ => return None,
@@ -385,9 +383,10 @@ fn keys_of(words: &[&str]) -> Option<Keys> {
 fn place_keys(words: &[&str], scope: &Scope<'_>) -> Option<Keys> {
     let (name, values) = match words {
         [variable] => (place_name(variable, scope)?, true_values(variable, scope)?),
-        [variable, "=", value] if !value.contains('$') => {
-            (place_name(variable, scope)?, format!("[{}]", quoted(value)))
-        }
+        [variable, "=", value] if !value.contains('$') => (
+            place_name(variable, scope)?,
+            format!("[{}]", toml_string(value)),
+        ),
         _ => return None,
     };
     let mut inner = Keys::default();
@@ -432,7 +431,7 @@ fn true_values(variable: &str, scope: &Scope<'_>) -> Option<String> {
     values.retain(|it| !it.is_empty() && it != "0");
     values.sort();
     values.dedup();
-    let values: Vec<_> = values.iter().map(|it| quoted(it)).collect();
+    let values: Vec<_> = values.iter().map(|it| toml_string(it)).collect();
     (!values.is_empty()).then(|| format!("[{}]", values.join(", ")))
 }
 

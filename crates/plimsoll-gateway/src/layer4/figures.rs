@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use plimsoll_server::MetricsText;
+use plimsoll_model::MetricsText;
+use plimsoll_server::Figures;
+
+use crate::METRICS;
 
 /// Every listener of an engine that is not HTTP; outlives reloads.
 #[derive(Debug, Default)]
@@ -214,9 +217,10 @@ impl Layer4Figures {
         listeners.insert(key, Arc::downgrade(&figures));
         figures
     }
+}
 
-    /// Appends them as metrics.
-    pub(crate) fn show(&self, text: &mut MetricsText) {
+impl Figures for Layer4Figures {
+    fn show(&self, _prefix: Option<&str>, text: &mut MetricsText) {
         let listeners: Vec<_> = lock(&self.0)
             .iter()
             .filter_map(|(key, figures)| Some((key.clone(), figures.upgrade()?)))
@@ -229,7 +233,7 @@ impl Layer4Figures {
                           help: &str,
                           samples: &dyn Fn(&ListenerFigures) -> Vec<(&'static str, u64)>,
                           label: &str| {
-            let name = format!("plimsoll_gateway_{name}");
+            let name = format!("{METRICS}_{name}");
             text.family(&name, kind, help);
             for ((protocol, listener), figures) in &listeners {
                 for (value, count) in samples(figures) {

@@ -1,6 +1,5 @@
 //! Servers that come and go: the addresses of names, and files.
 
-use std::path::Path;
 use std::rc::Weak;
 use std::time::{Duration, Instant};
 
@@ -9,8 +8,7 @@ use plimsoll_model::Clock as _;
 use plimsoll_server::{Notice, Severity};
 use plimsoll_wire::{SystemClock, WatchedFiles};
 
-use super::{Discovery, ServerPlan, Upstream};
-use crate::config;
+use super::{Discovery, ServerFile, ServerPlan, Upstream};
 
 /// Between which times names are looked up again, whatever their TTL says.
 const SOONEST: Duration = Duration::from_secs(1);
@@ -27,7 +25,7 @@ pub(super) async fn follow(upstream: Weak<Upstream>, discovery: Discovery) {
     match discovery {
         Discovery::Fixed => {}
         Discovery::Dns => follow_names(upstream).await,
-        Discovery::File(path) => follow_file(upstream, &path).await,
+        Discovery::File(file) => follow_file(upstream, &file).await,
     }
 }
 
@@ -82,7 +80,8 @@ async fn look_up(connector: &Connector, server: &ServerPlan) -> (Option<Vec<Serv
     }
 }
 
-async fn follow_file(upstream: Weak<Upstream>, path: &Path) {
+async fn follow_file(upstream: Weak<Upstream>, file: &ServerFile) {
+    let path = &file.path;
     let mut watched = WatchedFiles::new(vec![path.to_owned()]);
     // It may have changed since the configuration was compiled.
     let mut is_due = true;
@@ -91,7 +90,7 @@ async fn follow_file(upstream: Weak<Upstream>, path: &Path) {
             return;
         };
         if is_due || watched.has_changed() {
-            match config::read_servers(path) {
+            match (file.read)(path) {
                 Ok(servers) => current.set_servers(&servers),
                 Err(problems) => {
                     for problem in problems {

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use plimsoll_model::MetricsText;
+
 /// The upper bounds of the buckets, in microseconds: three for each power of ten from half a millisecond, where
 /// requests on a local network lie, to five seconds.
 pub(crate) const BOUNDS: [u64; 12] = [
@@ -50,6 +52,14 @@ impl DurationCounts {
             *sum += count;
         }
         self.micros = self.micros.saturating_add(other.micros);
+    }
+
+    /// Appends them as a histogram, in seconds.
+    pub(crate) fn show(&self, name: &str, labels: &[(&str, &str)], text: &mut MetricsText) {
+        let bounds = BOUNDS.iter().map(|micros| *micros as f64 / 1e6);
+        let buckets = bounds.zip(self.buckets);
+        let beyond = self.buckets[BOUNDS.len()];
+        text.histogram(name, labels, buckets, beyond, self.micros as f64 / 1e6);
     }
 }
 

@@ -54,7 +54,7 @@ impl FromStr for KeySource {
 
 impl KeySource {
     /// The hash of a request's key; 0 if it has none.
-    pub(crate) fn of(&self, request: &Request<'_>) -> u64 {
+    pub(crate) fn key_of(&self, request: &Request<'_>) -> u64 {
         let key = match self {
             Self::None => return 0,
             Self::Source => {

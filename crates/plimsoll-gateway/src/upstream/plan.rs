@@ -1,7 +1,8 @@
 //! Upstreams as configured.
 
+use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use plimsoll_client::forward::{PoolOptions, Speaks};
 use plimsoll_client::{
     ConnectOptions, ConnectPlan, ConnectPlanError, Endpoint, Pin, QuicError, QuicOptions,
 };
+use plimsoll_model::document::ConfigProblem;
 use plimsoll_server::Notices;
 use plimsoll_wire::tls::{IdentityFiles, TlsError, TlsSettings, Trust};
 
@@ -69,8 +71,30 @@ pub(crate) enum Discovery {
     /// The addresses of the names in the configuration.
     Dns,
     /// A file that is read again when it changes.
-    File(PathBuf),
+    File(ServerFile),
 }
+
+/// A file of servers.
+#[derive(Clone)]
+pub(crate) struct ServerFile {
+    pub(crate) path: PathBuf,
+    /// How it is read.
+    pub(crate) read: fn(&Path) -> Result<Vec<ServerPlan>, Vec<ConfigProblem>>,
+}
+
+impl fmt::Debug for ServerFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.fmt(f)
+    }
+}
+
+impl PartialEq for ServerFile {
+    fn eq(&self, other: &Self) -> bool {
+        self.path == other.path
+    }
+}
+
+impl Eq for ServerFile {}
 
 impl ServerPlan {
     /// One with a share like others'.
@@ -173,6 +197,10 @@ pub(crate) enum UpstreamError {
     Tls(#[from] TlsError),
     #[error("`protocol = \"http3\"` needs servers with https://")]
     QuicWithoutTls,
+    #[error("`protocol = \"fastcgi\"` goes without TLS: write http:// or a Unix socket")]
+    FastCgiOverTls,
+    #[error("applications behind FastCGI are checked by `health = {{ kind = \"tcp\" }}`")]
+    FastCgiHealth,
     #[error(transparent)]
     Quic(#[from] QuicError),
     #[error(transparent)]
@@ -180,6 +208,11 @@ pub(crate) enum UpstreamError {
 }
 
 impl UpstreamPlan {
+    /// Whether its servers are applications behind FastCGI.
+    pub(crate) fn speaks_fastcgi(&self) -> bool {
+        self.options.pool.speaks == Speaks::FastCgi
+    }
+
     /// Checks the settings and reads the certificates they name.
     pub(crate) fn new(
         name: &str,
@@ -216,14 +249,17 @@ impl UpstreamPlan {
         if options.balance.is_keyed() && options.key == KeySource::None {
             return Err(UpstreamError::NoKey(options.balance));
         }
+        let is_fastcgi = options.pool.speaks == Speaks::FastCgi;
+        let mut health = options.health.iter();
+        if is_fastcgi && health.any(|check| check.kind != super::HealthKind::Tcp) {
+            return Err(UpstreamError::FastCgiHealth);
+        }
         // The pool stops a handshake by the time limit of its connector.
         let is_tls = servers.iter().any(|server| server.endpoint.is_tls());
-        let alpn: &[&[u8]] = match options.pool.speaks {
-            Speaks::Http1 => &[b"http/1.1"],
-            Speaks::Http2 => &[b"h2"],
-            Speaks::Http3 => &[b"h3"],
-            Speaks::Negotiated => &[b"h2", b"http/1.1"],
-        };
+        if is_fastcgi && is_tls {
+            return Err(UpstreamError::FastCgiOverTls);
+        }
+        let alpn = options.pool.speaks.alpn();
         let settings = TlsSettings {
             trust: options.trust.clone(),
             identity: options.identity.clone(),

@@ -18,8 +18,8 @@ use super::plan::{ServerPlan, UpstreamPlan};
 pub(crate) struct UpstreamStatus {
     pub(crate) name: String,
     start: Instant,
-    roster: Mutex<Arc<Roster>>,
-    /// That of the roster, for workers to see that it is another.
+    server_list: Mutex<Arc<ServerList>>,
+    /// That of the server list, for workers to see that it is another.
     version: AtomicU64,
     ids: AtomicUsize,
     /// By [`Event`].
@@ -31,7 +31,7 @@ pub(crate) struct UpstreamStatus {
 
 /// The servers of an upstream at one time.
 #[derive(Debug)]
-pub(crate) struct Roster {
+pub(crate) struct ServerList {
     pub(super) version: u64,
     pub(super) servers: Vec<(ServerPlan, Arc<ServerState>)>,
 }
@@ -113,7 +113,7 @@ impl Timeout {
     }
 
     /// The limit that an attempt without a response has exceeded, if it was one.
-    pub(crate) fn of(failure: &Failure) -> Option<Self> {
+    pub(crate) fn from_failure(failure: &Failure) -> Option<Self> {
         let is_connecting = matches!(failure.phase, Phase::Dns | Phase::Connect | Phase::Tls);
         (failure.kind == FailureKind::Timeout).then_some(if is_connecting {
             Self::Connect
@@ -199,7 +199,7 @@ impl UpstreamStatus {
         let status = Self {
             name: plan.name.clone(),
             start: now,
-            roster: Mutex::new(Arc::new(Roster {
+            server_list: Mutex::new(Arc::new(ServerList {
                 version: 0,
                 servers: Vec::new(),
             })),
@@ -218,8 +218,8 @@ impl UpstreamStatus {
     }
 
     /// The servers now.
-    pub(super) fn roster(&self) -> Arc<Roster> {
-        Arc::clone(&lock(&self.roster))
+    pub(super) fn server_list(&self) -> Arc<ServerList> {
+        Arc::clone(&lock(&self.server_list))
     }
 
     /// Changes with the servers.
@@ -231,8 +231,8 @@ impl UpstreamStatus {
     /// Has these servers from now on; those that stay keep their state, and a weight that was set at run time unless the
     /// configured one changes. Returns whether anything changed.
     pub(super) fn set_servers(&self, servers: &[ServerPlan]) -> bool {
-        let mut roster = lock(&self.roster);
-        let known = &roster.servers;
+        let mut server_list = lock(&self.server_list);
+        let known = &server_list.servers;
         let is_same = known.len() == servers.len()
             && known
                 .iter()
@@ -259,8 +259,8 @@ impl UpstreamStatus {
             let stays = kept.iter().any(|(_, it)| Arc::ptr_eq(it, state));
             state.is_removed.store(!stays, Ordering::Relaxed);
         }
-        let version = roster.version + 1;
-        *roster = Arc::new(Roster {
+        let version = server_list.version + 1;
+        *server_list = Arc::new(ServerList {
             version,
             servers: kept,
         });
@@ -286,8 +286,11 @@ impl UpstreamStatus {
 
     /// Sets the weight of a server at run time; 0 drains it. False if there is no such server.
     pub(crate) fn set_weight(&self, server: &str, weight: u32) -> bool {
-        let roster = self.roster();
-        let found = roster.servers.iter().find(|(_, it)| &*it.name == server);
+        let server_list = self.server_list();
+        let found = server_list
+            .servers
+            .iter()
+            .find(|(_, it)| &*it.name == server);
         if let Some((_, found)) = found {
             found.weight.store(weight, Ordering::Relaxed);
         }
@@ -335,15 +338,15 @@ impl UpstreamStatus {
 
     /// Keeps the counters of every server, for their rates.
     pub(crate) fn sample(&self, now: Instant) {
-        for (_, state) in &self.roster().servers {
+        for (_, state) in &self.server_list().servers {
             state.sample(now);
         }
     }
 
     /// Every server as it is now, with its weight in the configuration and its last seconds.
     pub(crate) fn watched_servers(&self, now: Instant) -> Vec<(ServerStatus, u32, Recent)> {
-        let roster = self.roster();
-        let servers = roster.servers.iter();
+        let server_list = self.server_list();
+        let servers = server_list.servers.iter();
         servers
             .map(|(plan, state)| {
                 let recent = lock(&state.history).recent();
@@ -354,8 +357,8 @@ impl UpstreamStatus {
 
     /// Every server as it is now.
     pub(crate) fn servers(&self, now: Instant) -> Vec<ServerStatus> {
-        let roster = self.roster();
-        let servers = roster.servers.iter();
+        let server_list = self.server_list();
+        let servers = server_list.servers.iter();
         servers.map(|(_, state)| state.status(now)).collect()
     }
 }

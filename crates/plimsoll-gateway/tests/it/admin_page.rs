@@ -3,8 +3,8 @@
 use std::io::{Read as _, Write as _};
 
 use plimsoll_testkit::eventually;
+use plimsoll_testkit::http::{connect, exchange, get, get_with};
 
-use crate::client::{connect, exchange, get, get_with};
 use crate::server::{Served, configuration, named};
 
 /// A gateway to these servers, with an admin port that has these keys.
@@ -43,7 +43,7 @@ fn the_page_shows_servers_and_routes_without_a_script() {
     }
     // Rates and the responses of routes come with the next samples.
     eventually(|| {
-        let text = get(admin, "/gateway/").text();
+        let text = get(admin, "/gateway/").into_text();
         text.contains("data-label=\"2xx, 3xx\">4</td>")
     });
     let put = format!(
@@ -150,7 +150,7 @@ fn responses_are_timed_by_route_over_all_attempts() {
         assert_eq!(get(gateway.address(), "/").status, 200);
     }
     let count = |gateway: &Served| {
-        let metrics = get(gateway.addresses[1], "/metrics").text();
+        let metrics = get(gateway.addresses[1], "/metrics").into_text();
         let name = "plimsoll_gateway_route_seconds_count{route=\"site\"} ";
         let line = metrics.lines().find_map(|line| line.strip_prefix(name));
         let count: u64 = line.unwrap_or_else(|| panic!("{metrics}")).parse().unwrap();

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use plimsoll_server::config::ActionKind;
 use plimsoll_server::{Action, Answer, Request, Response, WorkerContext};
+use plimsoll_testkit::http::connect;
 use plimsoll_testkit::{Origin, allocations_of_this_thread, take_peak_of_this_thread};
 
-use crate::client::connect;
 use crate::server::Served;
 
 /// The action `count` of a route: responds with the allocations of its worker so far.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use plimsoll_client::forward::Speaks;
+use plimsoll_testkit::http::{exchange, get, get_with};
 use plimsoll_testkit::{Origin, Script, Step, eventually};
 
-use crate::client::{exchange, get, get_with, read_until_cut};
+use crate::client::read_until_cut;
 use crate::server::{Served, configuration, gateway, named};
 
 fn counts(address: std::net::SocketAddr, requests: usize) -> BTreeMap<String, usize> {
@@ -16,7 +17,7 @@ fn counts(address: std::net::SocketAddr, requests: usize) -> BTreeMap<String, us
     for _ in 0..requests {
         let received = get(address, "/");
         assert_eq!(received.status, 200, "{}", received.text());
-        *counts.entry(received.text()).or_default() += 1;
+        *counts.entry(received.into_text()).or_default() += 1;
     }
     counts
 }
@@ -125,7 +126,7 @@ fn keys_and_cookies_lead_to_the_same_server() {
         let mut seen = std::collections::BTreeSet::new();
         for user in 0..20 {
             let field = format!("X-User: {user}\r\n");
-            let first = get_with(gateway.address(), "/", &field).text();
+            let first = get_with(gateway.address(), "/", &field).into_text();
             for _ in 0..3 {
                 assert_eq!(get_with(gateway.address(), "/", &field).text(), first);
             }
@@ -161,7 +162,9 @@ fn unhealthy_servers_are_left_out_and_come_back() {
         "{listen}[[route]]\nrespond = {{ status = 500, body = \"b\" }}\n"
     ));
     eventually(|| {
-        let statuses: Vec<_> = (0..4).map(|_| get(gateway.address(), "/").text()).collect();
+        let statuses: Vec<_> = (0..4)
+            .map(|_| get(gateway.address(), "/").into_text())
+            .collect();
         statuses.iter().all(|it| it == "a")
     });
     b.reload(&format!(
@@ -205,7 +208,7 @@ fn with_too_few_healthy_servers_all_are_used() {
         configuration(&urls, &format!("{health}\npanic_threshold = 50"))
     ));
     eventually(|| {
-        let shown = get_with(all.addresses[1], "/upstreams", "").text();
+        let shown = get_with(all.addresses[1], "/upstreams", "").into_text();
         shown.matches("\"unhealthy\"").count() == 2
     });
     assert_eq!(counts(all.address(), 6).len(), 3);
@@ -230,11 +233,11 @@ fn weights_are_set_at_run_time_and_survive_a_reload() {
     assert_eq!(counts(address, 4).keys().collect::<Vec<_>>(), ["b"]);
     gateway.reload(&format!("{text}[[route]]\npath = \"/more\"\necho = {{}}\n"));
     assert_eq!(counts(address, 4).keys().collect::<Vec<_>>(), ["b"]);
-    let shown = get_with(admin, "/upstreams", "").text();
+    let shown = get_with(admin, "/upstreams", "").into_text();
     for part in ["\"drained\"", "\"healthy\"", urls[0], urls[1]] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
-    let metrics = get(admin, "/metrics").text();
+    let metrics = get(admin, "/metrics").into_text();
     let line = format!(
         "plimsoll_gateway_responses_total{{upstream=\"all\",server=\"{}\",class=\"2xx\"}} 10",
         urls[1]

@@ -2,9 +2,9 @@
 
 use std::io::{Read as _, Write as _};
 
+use plimsoll_testkit::http::{connect, exchange};
 use plimsoll_testkit::{Logic, Origin, Reply, Script, Step};
 
-use crate::client::{connect, exchange};
 use crate::server::Served;
 
 const CHUNKED: &str = "PUT / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n\
@@ -71,7 +71,7 @@ fn a_buffered_request_is_retried_with_its_content() {
     let put = |gateway: &Served| exchange(gateway.address(), CHUNKED.as_bytes());
     for _ in 0..2 {
         let received = put(&buffering);
-        assert_eq!((received.status, received.text().as_str()), (200, "hello"));
+        assert_eq!((received.status, received.text()), (200, "hello"));
     }
     // Without it, one of two such requests stays with the server that failed.
     let mut statuses = [put(&streaming).status, put(&streaming).status];

@@ -4,9 +4,9 @@ use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use plimsoll_testkit::http::{HttpResponse, connect, exchange, get, get_with};
 use plimsoll_testkit::{Logic, Origin, Reply, Script, Step, eventually};
 
-use crate::client::{Received, connect, exchange, get, get_with};
 use crate::server::Served;
 
 /// A gateway with a cache, and the origin behind it.
@@ -31,7 +31,7 @@ fn bench(cache: &str, logic: impl Fn(u64) -> Reply + Send + Sync + 'static) -> B
 }
 
 impl Bench {
-    fn get(&self, path: &str, fields: &str) -> Received {
+    fn get(&self, path: &str, fields: &str) -> HttpResponse {
         get_with(self.gateway.address(), path, fields)
     }
 }
@@ -80,9 +80,9 @@ fn a_fresh_response_is_sent_without_the_origin() {
     bench.get("/x?b", "");
     assert_eq!(bench.origin.requests(), 2);
     let unchanged = bench.get("/x?a", "If-None-Match: \"a\"\r\n");
-    assert_eq!((unchanged.status, unchanged.text().as_str()), (304, ""));
+    assert_eq!((unchanged.status, unchanged.text()), (304, ""));
     let part = bench.get("/x?a", "Range: bytes=1-3\r\n");
-    assert_eq!((part.status, part.text().as_str()), (206, "ell"));
+    assert_eq!((part.status, part.text()), (206, "ell"));
     assert_eq!(part.field("content-range"), Some("bytes 1-3/5"));
     let none = bench.get("/x?a", "Range: bytes=9-\r\n");
     assert_eq!(
@@ -91,12 +91,9 @@ fn a_fresh_response_is_sent_without_the_origin() {
     );
     let request = "HEAD /x?a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     let head = exchange(bench.gateway.address(), request.as_bytes());
-    assert_eq!(
-        (head.field("content-length"), head.text().as_str()),
-        (Some("5"), "")
-    );
+    assert_eq!((head.field("content-length"), head.text()), (Some("5"), ""));
     assert_eq!(bench.origin.requests(), 2);
-    let metrics = get(bench.gateway.addresses[1], "/metrics").text();
+    let metrics = get(bench.gateway.addresses[1], "/metrics").into_text();
     let hits = "plimsoll_gateway_cache_total{route=\"/\",event=\"hit\"} 5";
     assert!(metrics.contains(hits), "{metrics}");
 }
@@ -189,7 +186,7 @@ fn a_stale_response_stands_in_for_an_error_and_while_it_is_validated() {
     });
     bench.get("/", "");
     let stale = bench.get("/", "");
-    assert_eq!((stale.status, stale.text().as_str()), (200, "hello"));
+    assert_eq!((stale.status, stale.text()), (200, "hello"));
     assert_eq!(
         stale.field("cache-status"),
         Some("plimsoll; hit; detail=error")
@@ -313,7 +310,7 @@ fn many_stale_responses_cost_one_validation() {
     ));
     for _ in 0..6 {
         let received = get(gateway.address(), "/");
-        assert_eq!((received.status, received.text().as_str()), (200, "hello"));
+        assert_eq!((received.status, received.text()), (200, "hello"));
     }
     eventually(|| origin.requests() == 2);
     assert_eq!(get(gateway.address(), "/").text(), "hello");
@@ -385,14 +382,14 @@ fn caches_are_shown_and_purged_at_run_time() {
     for path in ["/a", "/a/b?c", "/d"] {
         bench.get(path, "");
     }
-    let shown = get(admin, "/caches").text();
+    let shown = get(admin, "/caches").into_text();
     for part in ["\"entries\": 3", "\"stored\": 3", "\"miss\": 3"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     assert_eq!(purge("").0, 400);
     assert_eq!(purge("?uri=*").0, 400);
     assert_eq!(purge("?url=*&route=/other").0, 404);
-    let page = get(admin, "/gateway/").text();
+    let page = get(admin, "/gateway/").into_text();
     assert!(page.contains("<button data-empty=\"/\">"), "{page}");
     assert!(page.contains("data-label=\"URLs\">3</td>"), "{page}");
     let url = "?url=http://localhost";
@@ -423,7 +420,7 @@ fn variants_are_of_what_the_server_sees() {
         ];
         Reply::new(200, &fields)
     });
-    let number = |received: &Received| received.field("x-number").map(str::to_owned);
+    let number = |received: &HttpResponse| received.field("x-number").map(str::to_owned);
     // The server does not see the field, so the response is not for those who send it.
     let hidden = bench.get("/", "X-V: A\r\nConnection: x-v\r\n");
     assert_eq!(number(&hidden).as_deref(), Some("1"));
@@ -443,7 +440,7 @@ fn requests_are_kept_apart_and_kept_out_by_places() {
     );
     let get = |path: &str, cookie: &str| {
         let fields = format!("Cookie: {cookie}\r\n");
-        get_with(bench.gateway.address(), path, &fields).text()
+        get_with(bench.gateway.address(), path, &fields).into_text()
     };
     assert_eq!(get("/", "lang=de"), "1");
     assert_eq!(get("/", "lang=en"), "2");

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use plimsoll_testkit::http::{exchange, get, get_with};
 use plimsoll_testkit::{Logic, Origin, Reply, Script, Step, eventually};
 
-use crate::client::{exchange, get, get_with};
 use crate::server::Served;
 
 /// An origin that numbers its responses.
@@ -39,7 +39,7 @@ fn gateway(origin: &Origin, folder: &Path, more: &str) -> Served {
 
 /// The value of a figure of the cache.
 fn figure(served: &Served, name: &str) -> u64 {
-    let metrics = get(served.addresses[1], "/metrics").text();
+    let metrics = get(served.addresses[1], "/metrics").into_text();
     let line = metrics.lines().find(|line| line.starts_with(name));
     let value = line.and_then(|line| line.rsplit(' ').next()?.parse().ok());
     value.unwrap_or_else(|| panic!("{name}: {metrics}"))
@@ -96,7 +96,7 @@ fn a_restart_keeps_what_was_stored() {
         "POST /b HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
     exchange(second.address(), post.as_bytes());
     let purge = "DELETE /caches?url=http://localhost/a HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-    let purged = exchange(second.addresses[1], purge.as_bytes()).text();
+    let purged = exchange(second.addresses[1], purge.as_bytes()).into_text();
     assert!(purged.contains("\"purged\": 1"), "{purged}");
     assert_eq!(files(&folder), Vec::<PathBuf>::new());
     second.end();

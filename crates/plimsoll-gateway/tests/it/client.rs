@@ -1,7 +1,5 @@
-//! Clients: of bare bytes, and of every version of HTTP.
+//! Clients of every version of HTTP.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,71 +13,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 /// Longer than any test takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A response as it came.
-#[derive(Debug)]
-pub(crate) struct Received {
-    pub(crate) status: u16,
-    pub(crate) head: String,
-    pub(crate) body: Vec<u8>,
-}
-
-impl Received {
-    pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.body).into_owned()
-    }
-
-    /// The value of the first field of that name, whatever its case.
-    pub(crate) fn field(&self, name: &str) -> Option<&str> {
-        let fields = self.head.lines().filter_map(|line| line.split_once(": "));
-        let mut fields = fields.filter(|(known, _)| known.eq_ignore_ascii_case(name));
-        fields.next().map(|(_, value)| value)
-    }
-}
-
-/// A connection with a limit on every read and write.
-pub(crate) fn connect(address: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.set_write_timeout(Some(PATIENCE)).unwrap();
-    stream
-}
-
-/// Sends bytes and reads everything until the server closes.
-pub(crate) fn exchange(address: SocketAddr, bytes: &[u8]) -> Received {
-    let mut stream = connect(address);
-    stream.write_all(bytes).unwrap();
-    let mut all = Vec::new();
-    stream.read_to_end(&mut all).unwrap();
-    let end = all
-        .windows(4)
-        .position(|it| it == b"\r\n\r\n")
-        .expect("a head");
-    let head = String::from_utf8_lossy(&all[..end]).into_owned();
-    Received {
-        status: head.get(9..12).unwrap().parse().unwrap(),
-        head,
-        body: all[end + 4..].to_vec(),
-    }
-}
-
-/// Gets a path over a connection of its own.
-pub(crate) fn get(address: SocketAddr, path: &str) -> Received {
-    get_with(address, path, "")
-}
-
-/// The same with fields, each ending with CRLF.
-pub(crate) fn get_with(address: SocketAddr, path: &str, fields: &str) -> Received {
-    let request =
-        format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fields}\r\n");
-    exchange(address, request.as_bytes())
-}
-
 /// Connections of one version of HTTP, to servers with any certificate.
 pub(crate) fn pool(speaks: Speaks) -> Pool {
-    let alpn: &[&[u8]] = match speaks {
-        Speaks::Http1 => &[b"http/1.1"],
-        Speaks::Http3 => &[b"h3"],
-        Speaks::Http2 | Speaks::Negotiated => &[b"h2"],
+    let alpn = match speaks {
+        // These tests ask for one version.
+        Speaks::Negotiated => Speaks::Http2.alpn(),
+        speaks => speaks.alpn(),
     };
     let settings = TlsSettings {
         trust: Trust::Anyone,

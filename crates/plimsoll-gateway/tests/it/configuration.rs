@@ -1,6 +1,7 @@
 //! Errors in the configuration: all of them, each with its key and what to do.
 
-use crate::client::get;
+use plimsoll_testkit::http::get;
+
 use crate::server::{Served, compiled, named};
 
 #[test]

@@ -4,9 +4,9 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 
+use plimsoll_testkit::http::{connect, exchange};
 use plimsoll_testkit::{Leaf, MaterialFiles, refused_address};
 
-use crate::client::{connect, exchange};
 use crate::quic::client_of;
 use crate::server::{Served, compiled};
 use crate::tcp::metric;
@@ -98,7 +98,10 @@ fn other_targets_are_forbidden_and_other_requests_reach_other_routes() {
     }
     assert_eq!(status(&refused.to_string()), 502);
     assert_eq!(metric(&gateway, "flows_ended_total", "connect_failed"), 1);
-    assert_eq!(crate::client::get(gateway.address(), "/").text(), "page");
+    assert_eq!(
+        plimsoll_testkit::http::get(gateway.address(), "/").text(),
+        "page"
+    );
     // Without such a route CONNECT is refused.
     let without = Served::routes("[[route]]\necho = {}\n");
     let refused = exchange(without.address(), close(request(target)).as_bytes());

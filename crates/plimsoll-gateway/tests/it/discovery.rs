@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 
+use plimsoll_testkit::http::get;
 use plimsoll_testkit::{MaterialFiles, NameServer, Origin, Script, eventually, refused_address};
 
-use crate::client::get;
 use crate::server::{Served, named};
 
 fn gateway(upstream: &str) -> Served {
@@ -18,7 +18,7 @@ fn gateway(upstream: &str) -> Served {
 
 /// Names and states of the servers.
 fn servers(gateway: &Served) -> Vec<(String, String)> {
-    let text = get(gateway.addresses[1], "/upstreams").text();
+    let text = get(gateway.addresses[1], "/upstreams").into_text();
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
     let servers = document["upstreams"][0]["servers"].as_array().unwrap();
     let text = |it: &serde_json::Value| it.as_str().unwrap().to_owned();
@@ -31,7 +31,7 @@ fn servers(gateway: &Served) -> Vec<(String, String)> {
 /// Responses to so many requests.
 fn responses(gateway: &Served, count: usize) -> BTreeSet<String> {
     (0..count)
-        .map(|_| get(gateway.address(), "/").text())
+        .map(|_| get(gateway.address(), "/").into_text())
         .collect()
 }
 

@@ -8,11 +8,12 @@ use http_body::Frame;
 use http_body_util::{BodyExt as _, Full};
 use plimsoll_client::Endpoint;
 use plimsoll_client::forward::{Head, Pool, Speaks};
+use plimsoll_testkit::http::{exchange, get_with};
 use plimsoll_testkit::{Http2Origin, Logic, Origin, Question, Reply, Script, Step, eventually};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 
-use crate::client::{exchange, get_with, pool, run_local};
+use crate::client::{pool, run_local};
 use crate::pairs::Sent;
 use crate::server::Served;
 
@@ -41,7 +42,7 @@ impl Witness {
         self.origin.url("").trim_end_matches('/').to_owned()
     }
 
-    fn take(&self) -> Question {
+    fn received(&self) -> Question {
         let last = self.last.lock().unwrap().take();
         last.expect("a request reached the server")
     }
@@ -108,7 +109,7 @@ fn a_client_cannot_remove_what_is_ours_by_its_connection_field() {
         format!("Connection: close, {nominated}\r\nX-Hop: 1\r\nX-User: root\r\nX-Kept: 1\r\n");
     let request = format!("GET /a?b HTTP/1.1\r\nHost: shop.test\r\n{fields}\r\n");
     assert_eq!(exchange(gateway.address(), request.as_bytes()).status, 200);
-    let seen = server.take();
+    let seen = server.received();
     expect(&seen, &OURS);
     let more = [
         ("x-forwarded-proto", "http"),
@@ -119,7 +120,7 @@ fn a_client_cannot_remove_what_is_ours_by_its_connection_field() {
     expect(&seen, &more);
     assert_eq!(values(&seen, "x-request-id").len(), 1);
     assert!(values(&seen, "x-hop").is_empty());
-    let asked = service.take();
+    let asked = service.received();
     expect(&asked, &OURS[..6]);
     expect(&asked, &more);
     expect(
@@ -163,7 +164,7 @@ fn a_mirror_receives_the_fields_that_the_server_receives() {
     assert_eq!(exchange(gateway.address(), request.as_bytes()).status, 200);
     eventually(|| mirror.origin.requests() == 1);
     eventually(|| mirror.last.lock().unwrap().is_some());
-    let (seen, copied) = (server.take(), mirror.take());
+    let (seen, copied) = (server.received(), mirror.received());
     for question in [&seen, &copied] {
         expect(question, &OURS);
         for name in ["x-hop", "x-role", "x-gone"] {
@@ -196,7 +197,7 @@ fn fields_of_proxies_come_from_trusted_ones_alone() {
     ];
     let fields = names.map(|name| format!("{name}: evil\r\n")).concat();
     get_with(gateway.address(), "/", &fields);
-    let seen = server.take();
+    let seen = server.received();
     for name in names {
         assert!(values(&seen, name).is_empty(), "{name}");
     }
@@ -206,7 +207,7 @@ fn fields_of_proxies_come_from_trusted_ones_alone() {
         "GET /t HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{nominated}X-Forwarded-For: 192.0.2.7\r\n\r\n"
     );
     exchange(gateway.address(), request.as_bytes());
-    let seen = server.take();
+    let seen = server.received();
     for name in names {
         assert_eq!(values(&seen, name), ["evil"], "{name}");
     }
@@ -288,7 +289,7 @@ fn servers_receive_exactly_our_value_under_every_spelling() {
                 let status = run_local(async { get(&pool(speaks), &url, &fields).await });
                 prop_assert_eq!(status, 200);
             }
-            let seen = server.take();
+            let seen = server.received();
             for (name, value) in OURS {
                 prop_assert_eq!(
                     values(&seen, name),
@@ -412,7 +413,7 @@ fn trailers_of_a_client_follow_the_rules_of_its_head() {
             );
             let received = exchange(clear, request.as_bytes());
             assert_eq!(received.status, 200, "{protocol}: {}", received.head);
-            let text = received.text();
+            let text = format!("{}\n{}", received.text(), received.trailers);
             assert!(text.contains("hi"), "{protocol}: {text}");
             assert!(!text.contains("evil"), "{protocol}: {text}");
             let has_allowed = text.contains("x-sum: 7");
@@ -490,7 +491,7 @@ fn cookies_of_every_version_are_one_field_for_servers_of_http_1_and_for_us() {
         let status = run_local(async { get(&pool(speaks), &url, &fields).await });
         assert_eq!(status, 200);
         expect(
-            &server.take(),
+            &server.received(),
             &[("cookie", "theme=dark; session=SECRET; csrf=t")],
         );
     }

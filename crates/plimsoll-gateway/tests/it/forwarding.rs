@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 use plimsoll_client::forward::Speaks;
+use plimsoll_testkit::http::{connect, exchange, get, get_with};
 use plimsoll_testkit::{Origin, Script, Step, eventually};
 
-use crate::client::{connect, exchange, get, get_with, post};
+use crate::client::post;
 use crate::server::{Served, gateway};
 use std::io::{Read, Write};
 
@@ -111,7 +112,7 @@ fn servers_are_reached_by_sockets_in_the_file_system() {
             .count()
     };
     assert_eq!((forwarded(&first), forwarded(&second)), (2, 2));
-    let metrics = get(gateway.addresses[1], "/metrics").text();
+    let metrics = get(gateway.addresses[1], "/metrics").into_text();
     assert!(
         metrics.contains(&format!("server=\"unix:{}\"", other.display())),
         "{metrics}"

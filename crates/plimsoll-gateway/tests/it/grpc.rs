@@ -180,7 +180,10 @@ fn a_watched_health_is_sent_again_when_it_changes() {
         let put = format!(
             "PUT /upstreams/all?server={server}&weight=0 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
         );
-        assert_eq!(crate::client::exchange(admin, put.as_bytes()).status, 204);
+        assert_eq!(
+            plimsoll_testkit::http::exchange(admin, put.as_bytes()).status,
+            204
+        );
     };
     let frames = watch(&gateway.url(), drain);
     assert_eq!(frames, [[0, 0, 0, 0, 2, 8, 1], [0, 0, 0, 0, 2, 8, 2]]);

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use plimsoll_testkit::http::{connect, exchange, get};
 use plimsoll_testkit::{Origin, Script, Step, eventually};
 
-use crate::client::{connect, exchange, get};
 use crate::server::Served;
 
 /// Serves each connection by a function on a thread of its own, until the process ends.
@@ -70,7 +70,7 @@ pub(crate) const MOST_HELD: u64 = 2 << 20;
 
 /// The failures that are counted of the hostile server.
 pub(crate) fn failures(gateway: &Served) -> u64 {
-    let metrics = get(gateway.addresses[1], "/metrics").text();
+    let metrics = get(gateway.addresses[1], "/metrics").into_text();
     let lines = metrics
         .lines()
         .filter(|it| it.starts_with("plimsoll_gateway_failures_total"));

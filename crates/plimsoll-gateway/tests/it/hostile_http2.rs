@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use plimsoll_testkit::frames::{frame, goaway, settings};
+use plimsoll_testkit::http::{connect, exchange, get};
 use plimsoll_testkit::{Http2Answer, Http2Origin, Origin, eventually};
 
-use crate::client::{connect, exchange, get};
 use crate::hostile::{MOST_HELD, MOST_READ, failures, gateway, peak, server};
 use crate::server::{self, Served};
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use plimsoll_testkit::http::{connect, get};
 use plimsoll_testkit::{Authority, Http3Answer, Http3Origin, Leaf};
 use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{RecvStream, SendStream, TransportConfig};
 
-use crate::client::{connect, get};
 use crate::hostile::{MOST_HELD, MOST_READ, failures, gateway_to, peak};
 
 /// Frames (RFC 9114, section 7.2) and a reserved one (section 7.2.8).

@@ -3,9 +3,9 @@
 use std::fs;
 
 use plimsoll_server::config::LogTarget;
+use plimsoll_testkit::http::{HttpResponse, exchange, get, get_with};
 use plimsoll_testkit::{Logic, Origin, Reply, Script, Step, eventually, refused_address};
 
-use crate::client::{Received, exchange, get, get_with};
 use crate::server::{Served, compiled, named};
 
 fn origin(status: u16, fields: &'static [(&'static str, &'static str)]) -> Origin {
@@ -71,7 +71,7 @@ fn a_route_takes_over_by_the_status_of_another() {
     );
     let get = |path: &str| {
         let received = get(served.address(), path);
-        (received.status, received.text())
+        (received.status, received.into_text())
     };
     let text = |status: u16, text: &str| (status, text.to_owned());
     assert_eq!(get("/named"), text(404, "GET /named is elsewhere"));
@@ -85,7 +85,7 @@ fn a_route_takes_over_by_the_status_of_another() {
     // The password is still asked for.
     let secret = get_with(served.address(), "/secret", "");
     assert_eq!(
-        (secret.status, secret.text()),
+        (secret.status, secret.text().to_owned()),
         text(401, "GET /secret is elsewhere")
     );
     assert!(secret.field("www-authenticate").is_some(), "{secret:?}");
@@ -97,7 +97,7 @@ fn a_route_takes_over_by_the_status_of_another() {
             served.address(),
             format!("{head}content-length: 2\r\n\r\nhi").as_bytes(),
         )
-        .text()
+        .into_text()
     };
     assert_eq!(post("/named"), "POST /named is elsewhere");
     assert_eq!(post("/path"), "GET /pages/other?because={it}");
@@ -130,7 +130,7 @@ fn a_route_with_a_name_alone_is_found_by_it_alone() {
     );
     let get = |path: &str| {
         let received = get(served.address(), path);
-        (received.status, received.text())
+        (received.status, received.into_text())
     };
     assert_eq!(get("/a"), (403, "named GET".to_owned()));
     assert_eq!(get("/b"), (404, "not found\n".to_owned()));
@@ -139,10 +139,7 @@ fn a_route_with_a_name_alone_is_found_by_it_alone() {
     // Who takes what is not allowed knows the methods.
     let options = "OPTIONS /b HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
     let answer = exchange(served.address(), options.as_bytes());
-    assert_eq!(
-        (answer.status, answer.text()),
-        (200, "named OPTIONS".to_owned())
-    );
+    assert_eq!((answer.status, answer.text()), (200, "named OPTIONS"));
 }
 
 #[test]
@@ -185,7 +182,7 @@ fn what_a_server_responds_with_is_relayed_unless_errors_are_intercepted() {
         app = app.url(),
     ));
     let get = |path: &str| get(served.address(), path);
-    let shown = |it: &Received| (it.status, it.text(), it.field("x-of").is_some());
+    let shown = |it: &HttpResponse| (it.status, it.text().to_owned(), it.field("x-of").is_some());
     assert_eq!(shown(&get("/relayed")), (503, "hello".to_owned(), true));
     assert_eq!(
         shown(&get("/intercepted")),
@@ -255,7 +252,7 @@ fn a_server_names_the_path_that_responds() {
     let received = get(served.address(), "/report?x=2");
     assert_eq!(
         (received.status, received.text()),
-        (200, "GET /files/report?v=1".to_owned())
+        (200, "GET /files/report?v=1")
     );
     assert_eq!(received.field("content-type"), Some("application/pdf"));
     assert_eq!(received.field("content-disposition"), Some("attachment"));

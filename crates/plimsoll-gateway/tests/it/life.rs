@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use plimsoll_testkit::http::{connect, get};
 use plimsoll_testkit::{Origin, WebSocketOrigin, eventually};
 use tungstenite::Message;
 
-use crate::client::{connect, get};
 use crate::server::{Served, configuration, gateway, named};
 
 /// Requests one after the other in several threads, until it is dropped.
@@ -148,7 +148,7 @@ fn connections_are_replaced_after_max_requests() {
         server.addresses[2],
     );
     let accepted = || {
-        let metrics = get(admin, "/metrics").text();
+        let metrics = get(admin, "/metrics").into_text();
         let name = "plimsoll_connections_total ";
         let line = metrics.lines().find_map(|line| line.strip_prefix(name));
         let count: u64 = line.unwrap_or_else(|| panic!("{metrics}")).parse().unwrap();

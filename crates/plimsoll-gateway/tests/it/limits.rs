@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use plimsoll_client::forward::Speaks;
 use plimsoll_model::Clock as _;
+use plimsoll_testkit::http::{connect, get};
 use plimsoll_testkit::{Origin, WebSocketOrigin, eventually};
 use plimsoll_wire::SystemClock;
 use tungstenite::Message;
 
-use crate::client::{connect, get, read_until_cut};
+use crate::client::read_until_cut;
 use crate::server::Served;
 
 #[test]

@@ -3,9 +3,9 @@
 use std::fs;
 
 use plimsoll_server::config::LogTarget;
+use plimsoll_testkit::http::get;
 use plimsoll_testkit::{MaterialFiles, Origin, eventually, refused_address};
 
-use crate::client::get;
 use crate::server::{Served, configuration};
 
 #[test]

@@ -23,6 +23,8 @@ mod discovery;
 
 mod forwarding;
 
+mod fastcgi;
+
 mod forwarded_fields;
 
 mod grpc;

@@ -17,9 +17,10 @@ use plimsoll_client::Endpoint;
 use plimsoll_client::forward::{Head, Speaks};
 use plimsoll_server::config::ActionKind;
 use plimsoll_server::{Action, Answer, Request, Response, ResponseBody, WorkerContext};
+use plimsoll_testkit::http::get;
 use plimsoll_testkit::{Origin, Script, until};
 
-use crate::client::{get, pool, post, run_local};
+use crate::client::{pool, post, run_local};
 use crate::hostile::{MOST_HELD, peak};
 use crate::server::Served;
 

@@ -3,12 +3,12 @@
 use std::fs;
 
 use plimsoll_server::config::LogTarget;
+use plimsoll_testkit::http::{HttpResponse, exchange, get};
 use plimsoll_testkit::{MaterialFiles, Origin, Script, eventually, refused_address};
 
-use crate::client::{Received, exchange, get};
 use crate::server::{Served, compiled, named};
 
-fn get_as(served: &Served, path: &str, fields: &str) -> Received {
+fn get_as(served: &Served, path: &str, fields: &str) -> HttpResponse {
     let request =
         format!("GET {path} HTTP/1.1\r\nHost: A.test:81\r\nConnection: close\r\n{fields}\r\n");
     exchange(served.address(), request.as_bytes())

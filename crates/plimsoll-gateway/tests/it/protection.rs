@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use plimsoll_testkit::http::get;
 use plimsoll_testkit::{HELLO, Logic, Origin, Reply, Script, Step, eventually};
 
-use crate::client::get;
 use crate::server::{Served, configuration};
 
 /// A gateway to these servers with these keys of the upstream, and an admin port.
@@ -29,7 +29,7 @@ fn held() -> Origin {
 
 /// An event's count in the metrics.
 fn counted(gateway: &Served, name: &str) -> u64 {
-    let metrics = get(gateway.addresses[1], "/metrics").text();
+    let metrics = get(gateway.addresses[1], "/metrics").into_text();
     let name = format!("plimsoll_gateway_{name}{{upstream=\"all\"}} ");
     let line = metrics.lines().find_map(|line| line.strip_prefix(&name));
     line.unwrap_or_else(|| panic!("{name}: {metrics}"))
@@ -153,7 +153,7 @@ fn a_breaker_opens_after_failures_and_closes_once_the_server_recovers() {
     assert!(counted(&gateway, "breaker_opened_total") >= 1);
     is_down.store(false, Ordering::Relaxed);
     eventually(|| get(gateway.address(), "/").status == 200);
-    let admin = get(gateway.addresses[1], "/upstreams").text();
+    let admin = get(gateway.addresses[1], "/upstreams").into_text();
     assert!(admin.contains("\"breaker\": \"closed\""), "{admin}");
 }
 
@@ -179,7 +179,7 @@ fn a_server_that_never_responds_is_ejected_although_second_attempts_hide_it() {
     let gateway = gateway(&[&silent, &fast], keys);
     eventually(|| {
         get(gateway.address(), "/");
-        let servers = get(gateway.addresses[1], "/upstreams").text();
+        let servers = get(gateway.addresses[1], "/upstreams").into_text();
         servers.contains("ejected")
     });
     // No request is sent to it any more, so none needs a second attempt.
@@ -205,7 +205,7 @@ fn a_server_that_is_merely_slower_is_not_ejected() {
     }
     // Every attempt has ended, and each was observed.
     eventually(|| slow.open_connections() == 0 || slow.requests() >= 3);
-    let servers = get(gateway.addresses[1], "/upstreams").text();
+    let servers = get(gateway.addresses[1], "/upstreams").into_text();
     assert!(!servers.contains("ejected"), "{servers}");
 }
 
@@ -236,7 +236,7 @@ fn a_request_that_may_be_processed_once_is_not_hedged() {
     let gateway = gateway(&[&silent, &fast], keys);
     let request = "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     let statuses: Vec<_> = (0..2)
-        .map(|_| crate::client::exchange(gateway.address(), request.as_bytes()).status)
+        .map(|_| plimsoll_testkit::http::exchange(gateway.address(), request.as_bytes()).status)
         .collect();
     assert!(statuses.contains(&504), "{statuses:?}");
     assert_eq!(counted(&gateway, "hedges_total"), 0);

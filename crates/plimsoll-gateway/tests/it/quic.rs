@@ -412,8 +412,8 @@ fn an_http3_listener_accepts_tokens_of_the_gateway() {
         "protocol = \"http3\"\ntls = { insecure = true }",
     );
     for _ in 0..3 {
-        let received = crate::client::get(client.address(), "/");
-        assert_eq!((received.status, received.text().as_str()), (200, "hello"));
+        let received = plimsoll_testkit::http::get(client.address(), "/");
+        assert_eq!((received.status, received.text()), (200, "hello"));
     }
     assert!(metric(&between, "datagrams_dropped_total", "\"retry\"") >= 1);
     assert_eq!(metric(&between, "flows_total", "quic"), 1);

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
+use plimsoll_testkit::http::{HttpResponse, connect, exchange, get, get_with};
 use plimsoll_testkit::{HELLO, Origin, Script, Step, eventually};
 
-use crate::client::{Received, connect, exchange, get, get_with};
 use crate::server::{Served, named};
 
 /// A gateway whose route has these keys beside `to`.
@@ -15,7 +15,7 @@ fn gateway(to: &str, keys: &str) -> Served {
     Served::routes(&format!("[[route]]\nproxy = {{ to = \"{to}\", {keys} }}\n"))
 }
 
-fn post(gateway: &Served, path: &str, body: &str) -> Received {
+fn post(gateway: &Served, path: &str, body: &str) -> HttpResponse {
     let length = body.len();
     let request = format!(
         "POST {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
@@ -69,10 +69,7 @@ fn failures_have_pages_and_those_of_servers_if_they_are_intercepted() {
     let pages = "error_pages = { 502 = { body = \"<p>soon</p>\", type = \"text/html\", status = 503 }, 4xx = { body = \"none\" } }";
     let down = gateway(&refused, pages);
     let received = get(down.address(), "/");
-    assert_eq!(
-        (received.status, received.text().as_str()),
-        (503, "<p>soon</p>")
-    );
+    assert_eq!((received.status, received.text()), (503, "<p>soon</p>"));
     assert!(received.head.contains("text/html"), "{received:?}");
 
     let answer =
@@ -84,7 +81,7 @@ fn failures_have_pages_and_those_of_servers_if_they_are_intercepted() {
     let keys = format!("{pages}, intercept_errors = true");
     let intercepting = gateway(&origin.url(""), &keys);
     let received = get(intercepting.address(), "/");
-    assert_eq!((received.status, received.text().as_str()), (404, "none"));
+    assert_eq!((received.status, received.text()), (404, "none"));
     let head = received.head.to_ascii_lowercase();
     assert!(head.contains("retry-after: 5"), "{head}");
     assert!(!head.contains("x-secret"), "{head}");
@@ -130,14 +127,14 @@ fn a_share_of_clients_gets_another_upstream_and_keeps_it() {
     let mut cookies = BTreeMap::new();
     for _ in 0..300 {
         let received = get(gateway.address(), "/");
-        *counts.entry(received.text()).or_default() += 1;
+        *counts.entry(received.text().to_owned()).or_default() += 1;
         let line = received
             .head
             .lines()
             .find(|it| it.to_ascii_lowercase().starts_with("set-cookie"));
         let cookie = line.unwrap().split_once(": ").unwrap().1;
         let cookie = cookie.split(';').next().unwrap().to_owned();
-        cookies.insert(cookie, received.text());
+        cookies.insert(cookie, received.into_text());
     }
     // Seven standard deviations around 90.
     assert!((35..=145).contains(&counts["canary"]), "{counts:?}");
@@ -237,7 +234,7 @@ fn a_copy_that_is_not_taken_ends_beside_a_large_upload() {
     ));
     assert_eq!(post(&copying, "/", &"x".repeat(LENGTH)).text(), "hello");
     eventually(|| {
-        let metrics = get(copying.addresses[1], "/metrics").text();
+        let metrics = get(copying.addresses[1], "/metrics").into_text();
         metrics.contains("plimsoll_gateway_copies_dropped_total{upstream=\"shadow\"} 1\n")
     });
     let (mut copied, _) = shadow.accept().unwrap();
@@ -261,7 +258,7 @@ fn a_slow_upload_is_no_failure_of_the_server_that_gets_its_copy() {
         url(&shadow),
     ));
     let metric = |name: &str| {
-        let metrics = get(copying.addresses[1], "/metrics").text();
+        let metrics = get(copying.addresses[1], "/metrics").into_text();
         let line = metrics.lines().find_map(|line| line.strip_prefix(name));
         line.unwrap_or_else(|| panic!("{name}: {metrics}"))
             .trim()

@@ -1,9 +1,9 @@
 //! The name by which the certificates of servers are verified.
 
 use plimsoll_server::config::ConfigProblem;
+use plimsoll_testkit::http::get;
 use plimsoll_testkit::{Authority, MaterialFiles, Origin, eventually};
 
-use crate::client::get;
 use crate::server::{Served, compiled};
 
 /// A server at an address whose certificate names only a host; `/healthz` leads to an origin that counts.

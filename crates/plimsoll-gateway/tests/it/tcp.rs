@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use plimsoll_testkit::http::{connect, get};
 use plimsoll_testkit::{Leaf, MaterialFiles, eventually, refused_address};
 
-use crate::client::{connect, get};
 use crate::server::{Served, compiled, named};
 
 /// A server that says its name, then sends back what it gets, and at the end of that says goodbye.
@@ -66,7 +66,7 @@ fn configuration(tcp: &str, more: &str) -> String {
 
 /// A metric of the listener, by the end of its labels.
 pub(crate) fn metric(gateway: &Served, name: &str, label: &str) -> u64 {
-    let text = get(*gateway.addresses.last().unwrap(), "/metrics").text();
+    let text = get(*gateway.addresses.last().unwrap(), "/metrics").into_text();
     let line = text.lines().find(|line| {
         let is_named = line
             .strip_prefix("plimsoll_gateway_")
@@ -167,7 +167,7 @@ fn servers_get_connections_by_weight_and_failing_ones_are_left_out() {
 
 /// The label of the server that nothing listens at: the one that is not up.
 fn refused_text(gateway: &Served) -> String {
-    let text = get(*gateway.addresses.last().unwrap(), "/upstreams").text();
+    let text = get(*gateway.addresses.last().unwrap(), "/upstreams").into_text();
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
     let servers = document["upstreams"][0]["servers"].as_array().unwrap();
     servers[2]["server"].as_str().unwrap().to_owned()

@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use plimsoll_client::forward::Speaks;
+use plimsoll_testkit::http::{connect, get};
 use plimsoll_testkit::{Origin, WebSocketOrigin, eventually};
 use tungstenite::Message;
 
-use crate::client::{connect, get, read_until_cut};
+use crate::client::read_until_cut;
 use crate::hostile::server;
 use crate::server::Served;
 
@@ -60,7 +61,7 @@ fn url(gateway: &Served, speaks: Speaks) -> String {
 }
 
 fn timed_out(gateway: &Served, limit: &str) -> u64 {
-    let metrics = get(gateway.addresses[2], "/metrics").text();
+    let metrics = get(gateway.addresses[2], "/metrics").into_text();
     let name = format!("plimsoll_gateway_timeouts_total{{upstream=\"all\",limit=\"{limit}\"}} ");
     let line = metrics.lines().find_map(|line| line.strip_prefix(&name));
     line.unwrap_or_else(|| panic!("{name}: {metrics}"))

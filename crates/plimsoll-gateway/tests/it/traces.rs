@@ -3,9 +3,9 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
+use plimsoll_testkit::http::{get, get_with};
 use plimsoll_testkit::{Origin, eventually};
 
-use crate::client::{get, get_with};
 use crate::server::Served;
 
 /// Receives one POST and returns its content.

@@ -6,9 +6,10 @@ use http_body::Frame;
 use http_body_util::{BodyExt as _, Full};
 use plimsoll_client::Endpoint;
 use plimsoll_client::forward::{Head, Speaks};
+use plimsoll_testkit::http::exchange;
 use plimsoll_testkit::{Logic, Origin, Reply, Script, Step, eventually};
 
-use crate::client::{exchange, pool, run_local};
+use crate::client::{pool, run_local};
 use crate::pairs::Sent;
 use crate::server::Served;
 

@@ -227,7 +227,7 @@ fn a_server_that_does_not_listen_is_ejected_and_its_flows_end() {
             .recv_from(&mut buffer)
             .is_ok_and(|(length, _)| buffer[..length] == *b"x")
     });
-    let states = crate::client::get(gateway.addresses[1], "/upstreams").text();
+    let states = plimsoll_testkit::http::get(gateway.addresses[1], "/upstreams").into_text();
     assert!(states.contains("ejected"), "{states}");
     assert_eq!(metric(&gateway, "flows_ended_total", "server_reset"), 1);
 }

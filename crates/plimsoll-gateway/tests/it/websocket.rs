@@ -2,13 +2,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use plimsoll_testkit::http::{connect, exchange};
 use plimsoll_testkit::{Origin, WebSocketOrigin, eventually};
 use tungstenite::Message;
 
 use plimsoll_client::forward::Speaks;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::client::{connect, exchange, open_websocket, pool, run_local, websocket};
+use crate::client::{open_websocket, pool, run_local, websocket};
 use crate::hostile::{MOST_HELD, peak, server};
 use crate::pairs::{MOST_TAKEN, until_still};
 use crate::server::{Served, gateway};

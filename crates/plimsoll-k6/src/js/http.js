@@ -1,61 +1,44 @@
 const native = globalThis[Symbol.for("plimsoll.native")].of("http");
 
+// What was made of a response's body: a private field of the response, which it can have although it is native.
+class Given {
+  constructor(response) {
+    return response;
+  }
+}
+class Kept extends Given {
+  #made = {};
+  static of(response) {
+    if (!(#made in response)) new Kept(response);
+    return response.#made;
+  }
+}
+
+const textOf = (response, form) => {
+  const body = response.body;
+  if (typeof body === "string") return body;
+  if (body === null || body === undefined) native.fail(`the body is null so we can't transform it to ${form} - this likely was because of a request error getting the response`);
+  return native.of("codec").decodeText(body);
+};
+
 class Response {
-  #json;
-  #page;
-  // By index and with object literals: destructuring would run the array's iterator.
-  constructor(parts) {
-    this.remote_ip = parts[0];
-    this.remote_port = parts[1];
-    this.url = parts[2];
-    this.status = parts[3];
-    this.status_text = parts[4];
-    this.proto = parts[5];
-    this.headers = parts[6];
-    this.cookies = parts[7];
-    this.body = parts[8];
-    this.timings = {
-      duration: parts[9],
-      blocked: parts[10],
-      looking_up: 0,
-      connecting: parts[11],
-      tls_handshaking: parts[12],
-      sending: parts[13],
-      waiting: parts[14],
-      receiving: parts[15],
-    };
-    this.tls_version = parts[16];
-    this.tls_cipher_suite = parts[17];
-    this.error = parts[18];
-    this.error_code = parts[19];
-    // Absent if there was none.
-    this.request =
-      parts[20] === undefined ? null : { method: parts[20], url: parts[24], headers: parts[21], body: parts[22], cookies: parts[23] };
-    this.ocsp = { produced_at: 0, this_update: 0, next_update: 0, revoked_at: 0, revocation_reason: "", status: "" };
-  }
-  #text(form) {
-    const body = this.body;
-    if (typeof body === "string") return body;
-    if (body === null || body === undefined) native.fail(`the body is null so we can't transform it to ${form} - this likely was because of a request error getting the response`);
-    return native.of("codec").decodeText(body);
-  }
   json(path) {
-    if (this.#json === undefined) {
-      const text = this.#text("JSON");
+    const kept = Kept.of(this);
+    if (!("json" in kept)) {
+      const text = textOf(this, "JSON");
       try {
-        this.#json = { value: JSON.parse(text) };
+        kept.json = JSON.parse(text);
       } catch (error) {
         if (path !== undefined) return undefined;
         native.fail(`cannot parse json due to an error: ${error.message}`);
       }
     }
-    if (path === undefined) return this.#json.value;
-    return native.use("json_path")(this.#json.value, String(path));
+    return path === undefined ? kept.json : native.use("json_path")(kept.json, String(path));
   }
   html(selector) {
-    const text = this.#text("HTML");
-    this.#page ??= native.use("dom").parse(text, this.url);
-    return selector === undefined ? this.#page : this.#page.find(selector);
+    const text = textOf(this, "HTML");
+    const page = (Kept.of(this).page ??= native.use("dom").parse(text, this.url));
+    return selector === undefined ? page : page.find(selector);
   }
   submitForm(given) {
     return native.use("pages").submitForm(this, given ?? {}, send);
@@ -64,6 +47,8 @@ class Response {
     return native.use("pages").clickLink(this, given ?? {}, send);
   }
 }
+
+const layout = native.layout(Response.prototype);
 
 export let file = (data, filename, contentType) => native.use("bodies").file(data, filename, contentType);
 
@@ -95,16 +80,16 @@ export let expectedStatuses = (...statuses) => {
 };
 
 const callbackOf = (callback) => {
-  if (callback === undefined) return undefined;
-  if (callback === null) return null;
+  if (callback === undefined || callback === null) return null;
   if (callback instanceof ExpectedStatuses) return ExpectedStatuses.rangesOf(callback);
   return "unsupported responseCallback";
 };
 
-let defaultCallback = [200, 399];
+// Undefined: those from 200 to 399.
+let defaultCallback;
 
 export let setResponseCallback = (callback) => {
-  const found = callbackOf(callback ?? null);
+  const found = callbackOf(callback);
   if (typeof found === "string") native.fail("a response callback must be http.expectedStatuses() or null");
   defaultCallback = found;
 };
@@ -183,19 +168,19 @@ const prepared = (method, target, body, params) => {
 };
 
 const send = (method, target, body, params) => {
-  return new Response(native.request(...prepared(method, target, body, params)));
+  if (body === undefined && params === undefined && defaultCallback === undefined && typeof target === "string")
+    return native.requestPlain(layout, method, target);
+  return native.request(layout, ...prepared(method, target, body, params));
 };
 
 export let request = send;
 
 export let asyncRequest = (method, target, body, params) => {
-  let parts;
   try {
-    parts = native.requestAsync(...prepared(method, target, body, params));
+    return Promise.resolve(native.requestAsync(layout, ...prepared(method, target, body, params)));
   } catch (error) {
     return Promise.reject(error);
   }
-  return Promise.resolve(parts).then((it) => new Response(it));
 };
 
 export let get = (target, params) => send("GET", target, undefined, params);
@@ -217,9 +202,9 @@ export let batch = (requests) => {
     }
     return prepared("GET", one);
   });
-  const responses = native.batch(all);
+  const responses = native.batch(layout, all);
   const made = Array.isArray(requests) ? [] : {};
-  keys.forEach((key, index) => (made[key] = responses[index] === undefined ? null : new Response(responses[index])));
+  keys.forEach((key, index) => (made[key] = responses[index] ?? null));
   return made;
 };
 

@@ -6,7 +6,15 @@ use std::time::Duration;
 use plimsoll_load::scenario::{MetricId, MetricKind, Registry, SeriesId, Sink, Sinks};
 
 use crate::metrics::TrendStat;
-use crate::options::ThresholdOptions;
+
+/// A threshold as it is written.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ThresholdOptions {
+    pub(crate) source: String,
+    pub(crate) aborts: bool,
+    /// Since the start of the run, before which it does not abort.
+    pub(crate) delay: Option<Duration>,
+}
 
 /// All thresholds of a run.
 #[derive(Debug, Default)]
@@ -224,7 +232,7 @@ impl Condition {
             (Aggregation::Rate, Sink::Counter(sum)) => Some(per_second(*sum, at)),
             (Aggregation::Rate, Sink::Rate(rate)) => Some(rate.rate()),
             (Aggregation::Value, Sink::Gauge(gauge)) => Some(gauge.value),
-            (Aggregation::Trend(stat), Sink::Trend(trend)) => Some(stat.of(trend)),
+            (Aggregation::Trend(stat), Sink::Trend(trend)) => Some(stat.value_in(trend)),
             _ => None,
         }
     }

@@ -5,9 +5,10 @@ use std::time::Duration;
 use plimsoll_load::scenario::{Contains, MetricId, MetricKind};
 use plimsoll_script::js::{self, Value};
 
-use super::{Adder, forbid_init, level, require_init, throw_error};
+use super::{Adder, forbid_init, level, require_init};
+use crate::go_error::throw_error;
+use crate::line_source::LineSource;
 use crate::metrics::checks::SEPARATOR;
-use crate::run::line_source::LineSource;
 use crate::user::{Call, Stage};
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {

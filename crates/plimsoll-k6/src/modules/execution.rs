@@ -4,7 +4,8 @@ use plimsoll_model::Clock as _;
 use plimsoll_script::js::{self, Ctx, IntoJs as _, Value};
 use plimsoll_wire::SystemClock;
 
-use super::{Adder, Natives, forbid_init, throw_error};
+use super::{Adder, Natives, forbid_init};
+use crate::go_error::throw_error;
 use crate::options::duration::millis;
 use crate::summary::{self, LegacyLook};
 

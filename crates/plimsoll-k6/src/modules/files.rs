@@ -2,7 +2,8 @@
 
 use plimsoll_script::js::{self, Array, ArrayBuffer};
 
-use super::{Adder, throw_error};
+use super::Adder;
+use crate::go_error::throw_error;
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     adder.add("openFile", |it, ctx, arguments| {

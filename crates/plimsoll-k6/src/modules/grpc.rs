@@ -7,14 +7,15 @@ use plimsoll_formats::grpc::Descriptors;
 use plimsoll_model::Secret;
 use plimsoll_script::js::{self, Array, Ctx, Exception, FromJs as _, IntoJs as _, Object, Value};
 
-use super::{Adder, Arguments, Natives, forbid_init, require_init, throw_error};
+use super::{Adder, Arguments, Natives, forbid_init, require_init};
+use crate::go_error::throw_error;
 use crate::options::duration;
 use crate::options::encrypted_key::decrypted;
 use crate::protocol::grpc::{
     GrpcClient, GrpcEvent, GrpcRequest, GrpcResponse, GrpcStream, GrpcTarget,
 };
 use crate::protocol::http::texts;
-use crate::run::CallTls;
+use crate::protocol::pools::CallTls;
 use crate::user::{Call, Reply};
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {

@@ -2,62 +2,83 @@
 
 use bytes::Bytes;
 use plimsoll_model::Clock as _;
-use plimsoll_script::js::{self, Array, ArrayBuffer, Ctx, Exception, FromJs as _, Object, Value};
+use plimsoll_script::js::{
+    self, Array, ArrayBuffer, Class, Ctx, Exception, FromJs as _, Object, Persistent, Value,
+};
+use plimsoll_script::{Layout, lazy_object};
 use plimsoll_wire::SystemClock;
 
 use ::url::Url;
 
-use super::{Adder, Natives, forbid_init, throw_error};
+use super::{Adder, Natives, forbid_init};
+use crate::go_error::throw_error;
 use crate::protocol::http::{
-    BodyForm, CookieOptions, HttpResponse, RefusedRequest, bytes_of, parse, refused_parts, to_parts,
+    BodyForm, CookieOptions, HttpRequest, HttpResponse, NoResponse, PROPERTIES, RefusedRequest,
+    bytes_of, parse, parse_plain,
 };
 use crate::user::{Call, Reply};
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
+    adder.add("layout", |_, ctx, arguments| {
+        let prototype = Object::from_js(ctx, arguments.value(0))?;
+        Layout::new(ctx, &PROPERTIES, prototype)
+    })?;
     adder.add("request", |it, ctx, arguments| {
         forbid_init(&it.user, ctx, "making requests")?;
-        let request = match parse(ctx, &it.user, &arguments.values) {
+        let layout = Class::from_value(&arguments.value(0))?;
+        let request = match parse(ctx, &it.user, arguments.values.get(1..).unwrap_or_default()) {
             Ok(request) => request,
-            Err(refused) => return refused_response(it, ctx, refused),
+            Err(refused) => return refused_response(it, ctx, &layout, refused),
         };
-        match it.waiter.wait(ctx, Call::Request(Box::new(request)))? {
-            Reply::Response(response) => finished(it, ctx, &response),
-            _ => Err(unexpected(ctx)),
+        send(it, ctx, &layout, request)
+    })?;
+    adder.add("requestPlain", |it, ctx, arguments| {
+        forbid_init(&it.user, ctx, "making requests")?;
+        let layout = Class::from_value(&arguments.value(0))?;
+        match parse_plain(ctx, &it.user, arguments.value(1), arguments.value(2)) {
+            Ok(request) => send(it, ctx, &layout, request),
+            Err(refused) => refused_response(it, ctx, &layout, refused),
         }
     })?;
     adder.add("requestAsync", |it, ctx, arguments| {
         forbid_init(&it.user, ctx, "making requests")?;
-        let request = match parse(ctx, &it.user, &arguments.values) {
+        let layout = Class::from_value(&arguments.value(0))?;
+        let request = match parse(ctx, &it.user, arguments.values.get(1..).unwrap_or_default()) {
             Ok(request) => request,
-            Err(refused) => return refused_response(it, ctx, refused),
+            Err(refused) => return refused_response(it, ctx, &layout, refused),
         };
         let call = Call::Request(Box::new(request));
         let natives = it.clone();
+        // The layout is the script's for as long as it runs.
+        let layout = Persistent::save(ctx, layout);
         let promise = it
             .waiter
             .start_promise(ctx, call, move |ctx, reply| match reply {
-                Reply::Response(response) => finished(&natives, ctx, &response),
+                Reply::Response(response) => {
+                    finished(&natives, ctx, &layout.restore(ctx)?, response)
+                }
                 _ => Err(unexpected(ctx)),
             });
         promise.map(js::Promise::into_value)
     })?;
     adder.add("batch", |it, ctx, arguments| {
         forbid_init(&it.user, ctx, "making requests")?;
-        let list = Array::from_js(ctx, arguments.value(0))?;
+        let layout = Class::from_value(&arguments.value(0))?;
+        let list = Array::from_js(ctx, arguments.value(1))?;
         let mut requests = Vec::new();
         for one in list.iter::<Array<'_>>() {
             let values: Vec<Value<'_>> = one?.iter().collect::<js::Result<_>>()?;
             match parse(ctx, &it.user, &values) {
                 Ok(request) => requests.push(request),
-                Err(refused) => return refused_batch(it, ctx, refused, requests.len()),
+                Err(refused) => return refused_batch(it, ctx, &layout, refused, requests.len()),
             }
         }
         let Reply::Responses(responses) = it.waiter.wait(ctx, Call::Batch(requests))? else {
             return Err(unexpected(ctx));
         };
         let made = Array::new(ctx.clone())?;
-        for (index, response) in responses.iter().enumerate() {
-            made.set(index, finished(it, ctx, response)?)?;
+        for (index, response) in responses.into_iter().enumerate() {
+            made.set(index, finished(it, ctx, &layout, Box::new(response))?)?;
         }
         Ok(made)
     })?;
@@ -65,16 +86,29 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     cookies(adder)
 }
 
+fn send<'js>(
+    it: &Natives,
+    ctx: &Ctx<'js>,
+    layout: &Class<'js, Layout<'js>>,
+    request: HttpRequest,
+) -> js::Result<Value<'js>> {
+    match it.waiter.wait(ctx, Call::Request(Box::new(request)))? {
+        Reply::Response(response) => finished(it, ctx, layout, response),
+        _ => Err(unexpected(ctx)),
+    }
+}
+
 /// The response of a request whose arguments are wrong, or an exception if the options say so.
 fn refused_response<'js>(
     it: &Natives,
     ctx: &Ctx<'js>,
+    layout: &Class<'js, Layout<'js>>,
     refused: RefusedRequest,
 ) -> js::Result<Value<'js>> {
     match refused {
-        RefusedRequest::Invalid(code, text) if !it.user.shared.options.throws => {
-            it.user.warn(&format!("Request Failed: {text}"));
-            refused_parts(ctx, code, &text)
+        RefusedRequest::Invalid(error_code, error) if !it.user.shared.options.throws => {
+            it.user.warn(&format!("Request Failed: {error}"));
+            lazy_object(layout, Box::new(NoResponse { error_code, error }))
         }
         refused => Err(refused.throw(ctx)),
     }
@@ -86,30 +120,42 @@ fn refused_response<'js>(
 fn refused_batch<'js>(
     it: &Natives,
     ctx: &Ctx<'js>,
+    layout: &Class<'js, Layout<'js>>,
     refused: RefusedRequest,
     before: usize,
 ) -> js::Result<Array<'js>> {
     let made = Array::new(ctx.clone())?;
     for index in 0..before {
-        made.set(index, refused_parts(ctx, 0, "")?)?;
+        let unsent = NoResponse {
+            error_code: 0,
+            error: String::new(),
+        };
+        made.set(index, lazy_object(layout, Box::new(unsent))?)?;
     }
-    made.set(before, refused_response(it, ctx, refused)?)?;
+    made.set(before, refused_response(it, ctx, layout, refused)?)?;
     Ok(made)
 }
 
-/// The parts of a response, or an exception if the script wants one for failures.
-fn finished<'js>(it: &Natives, ctx: &Ctx<'js>, response: &HttpResponse) -> js::Result<Value<'js>> {
+/// A response as the script sees it, or an exception if the script wants one for failures.
+fn finished<'js>(
+    it: &Natives,
+    ctx: &Ctx<'js>,
+    layout: &Class<'js, Layout<'js>>,
+    response: Box<HttpResponse>,
+) -> js::Result<Value<'js>> {
     if response.request.throws && !response.error.is_empty() {
         let message = format!(
             "{} {:?}: {}",
-            response.request.method, response.masked_url, response.error
+            response.request.method,
+            response.address.masked(),
+            response.error
         );
         return Err(throw_error(ctx, &message));
     }
     if response.request.body_form == BodyForm::Binary {
         it.loader.need_buffers(ctx);
     }
-    to_parts(ctx, response)
+    lazy_object(layout, response)
 }
 
 fn unexpected(ctx: &Ctx<'_>) -> js::Error {

@@ -3,7 +3,8 @@
 use plimsoll_script::Stop;
 use plimsoll_script::js::{self, Ctx};
 
-use super::{Adder, Natives, require_init, throw_error};
+use super::{Adder, Natives, require_init};
+use crate::go_error::throw_error;
 use crate::source::OWN;
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {

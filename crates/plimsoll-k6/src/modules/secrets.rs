@@ -2,7 +2,8 @@
 
 use plimsoll_script::js;
 
-use super::{Adder, throw_error};
+use super::Adder;
+use crate::go_error::throw_error;
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     adder.add("secret", |it, ctx, arguments| {

@@ -5,7 +5,8 @@ use std::time::Duration;
 use plimsoll_script::js::{self, Array, ArrayBuffer, Ctx, Exception, IntoJs as _, Object, Value};
 use plimsoll_wire::ws::{MessageKind, Opcode};
 
-use super::{Adder, Arguments, Natives, forbid_init, throw_error};
+use super::{Adder, Arguments, Natives, forbid_init};
+use crate::go_error::throw_error;
 use crate::protocol::http::{RefusedRequest, bytes_of, parse};
 use crate::protocol::socket::{Opened, SocketEvent, SocketModule, SocketRequest};
 use crate::user::{Call, Reply};

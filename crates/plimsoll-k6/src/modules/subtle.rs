@@ -1,7 +1,5 @@
 //! The algorithms of `crypto.subtle`, for `js/subtle.js`.
 
-mod aes;
-
 mod curve;
 
 mod hash;
@@ -14,26 +12,21 @@ use plimsoll_script::js::{self, ArrayBuffer, Ctx, Exception, Value};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use ring::{hkdf, pbkdf2};
 
-use self::aes::{Input, cbc_decrypt, cbc_encrypt, ctr, gcm};
 use self::curve::Curve;
 use self::hash::Hash;
 use super::http::bytes;
 use super::{Adder, Arguments};
-
-/// AES in CBC mode with padding, for keys that are encrypted.
-pub(crate) fn aes_cbc_decrypt(
-    key: Vec<u8>,
-    start: Vec<u8>,
-    data: Vec<u8>,
-) -> Result<Vec<u8>, &'static str> {
-    cbc_decrypt(&Input::new(key, start, data))
-}
+use crate::crypto::aes::{Input, cbc_decrypt, cbc_encrypt, ctr, gcm};
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     // Mode, whether to encrypt, key, IV or counter block, bits of the counter or of the tag, data, additional data.
     adder.add("aes", |_, ctx, arguments| {
         let encrypts = arguments.value(1).as_bool().unwrap_or(false);
-        let input = Input::of(ctx, &arguments)?;
+        let input = Input::new(
+            bytes(ctx, &arguments.value(2))?.to_vec(),
+            bytes(ctx, &arguments.value(3))?.to_vec(),
+            bytes(ctx, &arguments.value(5))?.to_vec(),
+        );
         let made = match arguments.text(0)?.as_str() {
             "AES-CBC" if encrypts => cbc_encrypt(&input),
             "AES-CBC" => cbc_decrypt(&input),
@@ -116,7 +109,7 @@ fn rsa_keys(adder: &Adder<'_, '_>) -> js::Result<()> {
         let key = bytes(ctx, &arguments.value(2))?;
         buffer(
             ctx,
-            rsa::sign(padding, Hash::of(&arguments.text(1)?), &key, &data),
+            rsa::sign(padding, Hash::from_name(&arguments.text(1)?), &key, &data),
         )
     })?;
     // Algorithm, hash, key, signature, data, bytes of salt.
@@ -127,13 +120,13 @@ fn rsa_keys(adder: &Adder<'_, '_>) -> js::Result<()> {
             bytes(ctx, &arguments.value(3))?,
         );
         let data = bytes(ctx, &arguments.value(4))?;
-        let hash = Hash::of(&arguments.text(1)?);
+        let hash = Hash::from_name(&arguments.text(1)?);
         Ok(rsa::is_signed(padding, hash, &key, &signed, &data))
     })?;
     // Whether to encrypt, hash, key, data, label.
     adder.add("rsaOaep", |_, ctx, arguments| {
         let encrypts = arguments.value(0).as_bool().unwrap_or(false);
-        let hash = Hash::of(&arguments.text(1)?);
+        let hash = Hash::from_name(&arguments.text(1)?);
         let (key, data) = (
             bytes(ctx, &arguments.value(2))?,
             bytes(ctx, &arguments.value(3))?,
@@ -155,22 +148,22 @@ fn rsa_padding(arguments: &Arguments<'_>, salt: usize) -> js::Result<rsa::Paddin
 /// Private keys are numbers, public ones are points that are not compressed.
 fn signatures(adder: &Adder<'_, '_>) -> js::Result<()> {
     adder.add("curveGenerate", |_, ctx, arguments| {
-        buffer(ctx, Curve::of(&arguments.text(0)?).generate())
+        buffer(ctx, Curve::from_name(&arguments.text(0)?).generate())
     })?;
     adder.add("curvePublic", |_, ctx, arguments| {
-        let curve = Curve::of(&arguments.text(0)?);
+        let curve = Curve::from_name(&arguments.text(0)?);
         buffer(ctx, curve.public(&bytes(ctx, &arguments.value(1))?))
     })?;
     // Curve, number of the private key, point of the public key.
     adder.add("ecdh", |_, ctx, arguments| {
-        let curve = Curve::of(&arguments.text(0)?);
+        let curve = Curve::from_name(&arguments.text(0)?);
         let own = bytes(ctx, &arguments.value(1))?;
         buffer(ctx, curve.agree(&own, &bytes(ctx, &arguments.value(2))?))
     })?;
     // Curve, hash, number, data.
     adder.add("ecdsaSign", |_, ctx, arguments| {
-        let curve = Curve::of(&arguments.text(0)?);
-        let hash = Hash::of(&arguments.text(1)?);
+        let curve = Curve::from_name(&arguments.text(0)?);
+        let hash = Hash::from_name(&arguments.text(1)?);
         let data = bytes(ctx, &arguments.value(3))?;
         buffer(
             ctx,
@@ -179,8 +172,8 @@ fn signatures(adder: &Adder<'_, '_>) -> js::Result<()> {
     })?;
     // Curve, hash, point, signature, data.
     adder.add("ecdsaVerify", |_, ctx, arguments| {
-        let curve = Curve::of(&arguments.text(0)?);
-        let hash = Hash::of(&arguments.text(1)?);
+        let curve = Curve::from_name(&arguments.text(0)?);
+        let hash = Hash::from_name(&arguments.text(1)?);
         let (point, signed) = (
             bytes(ctx, &arguments.value(2))?,
             bytes(ctx, &arguments.value(3))?,
@@ -222,16 +215,10 @@ fn buffer<'js>(ctx: &Ctx<'js>, made: Result<Vec<u8>, &'static str>) -> js::Resul
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use crate::modules::hex;
-
-    pub(crate) fn bytes(digits: &str) -> Vec<u8> {
-        let pairs = digits.as_bytes().chunks(2);
-        pairs
-            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
-            .collect()
-    }
+    use crate::crypto::hex;
+    use crate::crypto::tests::bytes;
 
     #[test]
     fn hkdf_is_that_of_its_rfc() {

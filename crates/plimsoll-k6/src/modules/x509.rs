@@ -9,7 +9,9 @@ use x509_parser::prelude::{X509Certificate, X509Name};
 use x509_parser::public_key::PublicKey;
 use x509_parser::time::ASN1Time;
 
-use super::{Adder, hex, throw_error};
+use super::Adder;
+use crate::crypto::hex;
+use crate::go_error::throw_error;
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     // Numbers of keys are hexadecimal texts.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{UnitError, parse_duration};
+use plimsoll_model::{UnitError, parse_duration, without_trailing_zeros};
 use serde_json::Value;
 
 /// A text such as `1m30s`; without a unit, it is a number of milliseconds, as everywhere in k6.
@@ -33,12 +33,13 @@ pub(crate) fn from_millis(millis: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(millis / 1000.0).ok()
 }
 
-/// As Go writes durations: `1h2m3.5s`, `250ms`.
-pub(crate) fn go_duration(duration: Duration) -> String {
+/// A duration as Go prints it: `1h0m30s`, `1.5s`, `250ms`, `0s`.
+///
+/// Source: documentation of `time.Duration.String` of Go.
+pub fn go_duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let fraction = |whole: u64, nanos: u32, digits: usize| {
-        let text = format!("{whole}.{nanos:0digits$}");
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        without_trailing_zeros(&format!("{whole}.{nanos:0digits$}")).to_owned()
     };
     if seconds == 0 {
         let nanos = duration.subsec_nanos();
@@ -76,11 +77,16 @@ mod tests {
         for (nanos, text) in [
             (0, "0s"),
             (7, "7ns"),
+            (999, "999ns"),
             (1_500, "1.5µs"),
             (250_000_000, "250ms"),
+            (1_500_000_000, "1.5s"),
             (2_000_000_000, "2s"),
+            (90_000_000_000, "1m30s"),
             (90_500_000_000, "1m30.5s"),
+            (630_000_000_000, "10m30s"),
             (3_600_000_000_000, "1h0m0s"),
+            (3_661_000_000_001, "1h1m1.000000001s"),
         ] {
             assert_eq!(go_duration(Duration::from_nanos(nanos)), text);
         }

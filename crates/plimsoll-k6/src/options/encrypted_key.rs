@@ -11,7 +11,7 @@ use pkcs8::der::asn1::AnyRef;
 use pkcs8::der::{Decode as _, Tag, Tagged as _};
 use pkcs8::pkcs5::EncryptionScheme;
 
-use crate::modules::aes_cbc_decrypt;
+use crate::crypto::aes::{Input, cbc_decrypt};
 
 /// The label of encrypted PKCS #8.
 const ENCRYPTED: &str = "ENCRYPTED PRIVATE KEY";
@@ -80,10 +80,12 @@ fn old_form(content: &[u8], algorithm: &str, password: &str) -> Result<Vec<u8>, 
     let start = from_hex(start.trim()).ok_or_else(unsupported)?;
     let salt = start.get(..SALT_BYTES).ok_or_else(unsupported)?;
     let key = |length| derived(password.as_bytes(), salt, length);
+    let aes_cbc =
+        |length| cbc_decrypt(&Input::new(key(length), start.clone(), content.to_vec())).ok();
     let decrypted = match name.trim() {
-        "AES-128-CBC" => aes_cbc_decrypt(key(16), start, content.to_vec()).ok(),
-        "AES-192-CBC" => aes_cbc_decrypt(key(24), start, content.to_vec()).ok(),
-        "AES-256-CBC" => aes_cbc_decrypt(key(32), start, content.to_vec()).ok(),
+        "AES-128-CBC" => aes_cbc(16),
+        "AES-192-CBC" => aes_cbc(24),
+        "AES-256-CBC" => aes_cbc(32),
         "DES-CBC" => cbc::Decryptor::<des::Des>::new_from_slices(&key(8), &start)
             .map_err(|_| unsupported())?
             .decrypt_padded_vec_mut::<Pkcs7>(content)

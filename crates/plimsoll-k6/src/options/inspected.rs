@@ -1,12 +1,9 @@
 //! Options as `k6 inspect` prints them and as archives have them.
 
-use std::fmt::Write as _;
-use std::time::Duration;
-
 use serde_json::{Map, Value, json};
 
 use super::consolidated::complete_scenario;
-use super::duration;
+use super::duration::{self, go_duration};
 use super::keys::inspected_keys;
 
 /// Keys at any depth whose values are durations.
@@ -93,57 +90,9 @@ fn normal(key: &str, value: Value) -> Value {
     }
 }
 
-/// A duration as Go prints it: `1h0m30s`, `1.5s`, `250ms`, `0s`.
-///
-/// Source: documentation of `time.Duration.String` of Go.
-pub fn go_duration(duration: Duration) -> String {
-    let nanos = duration.as_nanos();
-    let fraction = |nanos: u128, unit: u32, name: &str| {
-        let size = 10_u128.pow(unit);
-        let mut text = (nanos / size).to_string();
-        let rest = nanos % size;
-        if rest > 0 {
-            let digits = format!("{rest:0width$}", width = unit as usize);
-            write!(text, ".{}", digits.trim_end_matches('0')).expect("a string grows");
-        }
-        text + name
-    };
-    match nanos {
-        0 => return "0s".to_owned(),
-        1..1_000 => return format!("{nanos}ns"),
-        1_000..1_000_000 => return fraction(nanos, 3, "µs"),
-        1_000_000..1_000_000_000 => return fraction(nanos, 6, "ms"),
-        _ => {}
-    }
-    let minutes = nanos / 60_000_000_000;
-    let seconds = fraction(nanos % 60_000_000_000, 9, "s");
-    match minutes {
-        0 => seconds,
-        1..60 => format!("{minutes}m{seconds}"),
-        _ => format!("{}h{}m{seconds}", minutes / 60, minutes % 60),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_are_printed_as_by_go() {
-        for (nanos, expected) in [
-            (0, "0s"),
-            (999, "999ns"),
-            (1_500, "1.5µs"),
-            (250_000_000, "250ms"),
-            (1_500_000_000, "1.5s"),
-            (90_000_000_000, "1m30s"),
-            (630_000_000_000, "10m30s"),
-            (3_600_000_000_000, "1h0m0s"),
-            (3_661_000_000_001, "1h1m1.000000001s"),
-        ] {
-            assert_eq!(go_duration(Duration::from_nanos(nanos)), expected);
-        }
-    }
 
     #[test]
     fn every_key_is_there_and_durations_have_one_notation() {

@@ -171,7 +171,7 @@ fn ciphers(reader: &mut Reader<'_>) -> Option<CipherSuites> {
 }
 
 fn identities(reader: &mut Reader<'_>) -> Vec<IdentityText> {
-    let Some(value) = reader.take("tlsAuth") else {
+    let Some(value) = reader.read_key("tlsAuth") else {
         return Vec::new();
     };
     let Some(list) = value.as_array() else {
@@ -190,7 +190,7 @@ fn identities(reader: &mut Reader<'_>) -> Vec<IdentityText> {
         };
         let mut inner = Reader::within(map, format!("{name}."));
         // As in k6, a server gets the first certificate that it accepts, whatever the domains are.
-        inner.take("domains");
+        inner.read_key("domains");
         let password = inner.text("password");
         let (certificate, key) = (inner.text("cert"), inner.text("key"));
         for (key, value) in [("cert", &certificate), ("key", &key)] {
@@ -355,7 +355,7 @@ const LONGEST_TTL: Duration = Duration::from_hours(24 * 365);
 
 /// Which addresses are used, and how long they are kept.
 fn dns(reader: &mut Reader<'_>) -> (AddressFamily, Duration) {
-    let Some(value) = reader.take("dns") else {
+    let Some(value) = reader.read_key("dns") else {
         return (AddressFamily::Any, ADDRESS_TTL);
     };
     let Some(map) = value.as_object() else {
@@ -363,12 +363,12 @@ fn dns(reader: &mut Reader<'_>) -> (AddressFamily, Duration) {
         return (AddressFamily::Any, ADDRESS_TTL);
     };
     let mut inner = Reader::within(map, "dns.".to_owned());
-    if inner.take("select").is_some() {
+    if inner.read_key("select").is_some() {
         reader.warn(
             "options.dns.select has no effect: addresses are tried in the order of the name server",
         );
     }
-    let ttl = match inner.take("ttl") {
+    let ttl = match inner.read_key("ttl") {
         None => ADDRESS_TTL,
         Some(Value::String(text)) if text == "inf" => LONGEST_TTL,
         Some(value) => match duration::from_json(value) {
@@ -399,7 +399,7 @@ fn dns(reader: &mut Reader<'_>) -> (AddressFamily, Duration) {
 }
 
 fn tls_versions(reader: &mut Reader<'_>) -> TlsVersions {
-    let versions = match reader.take("tlsVersion") {
+    let versions = match reader.read_key("tlsVersion") {
         None => return TlsVersions::default(),
         Some(Value::String(one)) => (Some(one.clone()), Some(one.clone())),
         Some(Value::Object(map)) => {

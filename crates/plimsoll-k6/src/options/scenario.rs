@@ -45,12 +45,14 @@ pub(crate) fn scenarios(reader: &mut Reader<'_>, overrides: &Overrides) -> Vec<S
         vus: reader.optional_count("vus"),
         duration: reader.optional_duration("duration"),
         iterations: reader.optional_count("iterations"),
-        stages: reader.take("stages").map(|stages| match stages.as_array() {
-            Some(list) if list.is_empty() => Vec::new(),
-            _ => stages_of(reader, "stages", stages, Untimed::Ignored),
-        }),
+        stages: reader
+            .read_key("stages")
+            .map(|stages| match stages.as_array() {
+                Some(list) if list.is_empty() => Vec::new(),
+                _ => stages_of(reader, "stages", stages, Untimed::Ignored),
+            }),
     };
-    let of_script = (of_script, reader.take("scenarios"));
+    let of_script = (of_script, reader.read_key("scenarios"));
     let of_command = Shortcuts {
         vus: overrides.vus.map(u64::from).or(of_script.0.vus),
         duration: overrides.duration,
@@ -194,7 +196,7 @@ impl Shortcuts {
 }
 
 fn one(reader: &mut Reader<'_>, name: &str) -> Option<ScenarioOptions> {
-    if let Some(options) = reader.take("options")
+    if let Some(options) = reader.read_key("options")
         && options.get("browser").is_some()
     {
         reader.error(
@@ -360,7 +362,7 @@ fn required_duration(reader: &mut Reader<'_>) -> Duration {
 }
 
 fn required_stages(reader: &mut Reader<'_>) -> Vec<Stage> {
-    let Some(value) = reader.take("stages") else {
+    let Some(value) = reader.read_key("stages") else {
         reader.error("stages", "is missing");
         return Vec::new();
     };

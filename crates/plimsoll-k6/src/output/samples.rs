@@ -7,8 +7,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use plimsoll_load::scenario::{Metric, Point, Points, Registry};
 use serde_json::{Map, Value, json};
 
+use crate::metrics::thresholds::ThresholdOptions;
+use crate::options::Options;
 use crate::options::duration::go_duration;
-use crate::options::{Options, ThresholdOptions};
 
 /// The format of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

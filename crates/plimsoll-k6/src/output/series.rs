@@ -166,7 +166,10 @@ impl<'a> SeriesWriter<'a> {
                             TrendStat::Count => 1.0,
                             _ => unit,
                         };
-                        add(format!("{}_{suffix}", metric.name), stat.of(trend) / unit);
+                        add(
+                            format!("{}_{suffix}", metric.name),
+                            stat.value_in(trend) / unit,
+                        );
                     }
                 }
             }

@@ -13,7 +13,7 @@ use plimsoll_wire::sse::{Decoder, Event, EventSink, Limits, is_event_stream};
 use tokio::time::sleep_until;
 
 use crate::protocol::http::{
-    HttpRequest, Target, Timings, canonical, endpoint_of, error_code, fields_of, protocol_name,
+    HttpRequest, Timings, as_shown, endpoint_of, error_code, fields_of, protocol_name,
 };
 use crate::user::{Hop, UserState};
 
@@ -178,7 +178,7 @@ impl Opening<'_> {
         if let Some(turn) = user.shared.request_rate.turn(SystemClock.now()) {
             sleep_until(turn.into()).await;
         }
-        let target = Target::new(request.address.clone())?;
+        let target = user.targets.target(&request.address)?;
         let (fields, mut authority) = fields_of(user, request, &target);
         let endpoint = endpoint_of(user, &target, &mut authority)?;
         let path_and_query = target.address.target();
@@ -194,15 +194,10 @@ impl Opening<'_> {
         let mut exchange = exchange.map_err(|failure| error_code::of_failure(&failure))?;
         let head = exchange.final_head().await;
         let head = head.map_err(|incomplete| error_code::of_failure(&incomplete.failure))?;
-        let mut fields = Vec::new();
-        for (name, value) in head.fields.iter() {
-            let name = canonical(&String::from_utf8_lossy(name));
-            fields.push((name, String::from_utf8_lossy(value).into_owned()));
-        }
         Ok(Begun {
             exchange,
             status: head.status.as_u16(),
-            fields,
+            fields: as_shown(&head.fields),
         })
     }
 
@@ -221,7 +216,7 @@ impl Opening<'_> {
         let code = error.map_or_else(|| error_code::of_status(status), |(code, _)| *code);
         self.user.measure_exchange(&Hop {
             request: self.request,
-            url: &self.request.address.masked(),
+            address: &self.request.address,
             method: &self.request.method,
             status,
             timings: self.timings,

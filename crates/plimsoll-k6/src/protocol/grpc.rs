@@ -20,7 +20,7 @@ use plimsoll_client::forward::{Destination, Lease};
 use url::Url;
 
 use crate::protocol::http::{error_code, placed};
-use crate::run::CallTls;
+use crate::protocol::pools::CallTls;
 use crate::user::UserState;
 
 /// Bytes of a message that a client accepts by default, as in grpc-go, which k6 uses.

@@ -22,7 +22,7 @@ use plimsoll_wire::ws::{
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 
 use crate::options::duration::millis;
-use crate::protocol::http::{HttpRequest, Target, canonical, endpoint_of, error_code, fields_of};
+use crate::protocol::http::{HttpRequest, Target, as_shown, endpoint_of, error_code, fields_of};
 use crate::user::UserState;
 
 /// Bytes that a script may have sent and the server has not read; k6 queues without a limit.
@@ -469,7 +469,7 @@ async fn handshake(
         "wss" => "https",
         _ => return Err((1000, "malformed ws or wss URL".to_owned())),
     };
-    let target = Target::new(request.address.clone().with_scheme(scheme))?;
+    let target = Target::new(Rc::new(request.address.with_scheme(scheme)))?;
     let (mut fields, mut authority) = fields_of(user, &request, &target);
     let endpoint = endpoint_of(user, &target, &mut authority)?;
     let path_and_query = target.address.target();
@@ -504,11 +504,7 @@ async fn handshake(
     let answer = exchange.final_head().await;
     let answer = answer.map_err(|incomplete| error_code::of_failure(&incomplete.failure))?;
     let status = answer.status.as_u16();
-    let mut answered = Vec::new();
-    for (name, value) in answer.fields.iter() {
-        let name = canonical(&String::from_utf8_lossy(name));
-        answered.push((name, String::from_utf8_lossy(value).into_owned()));
-    }
+    let answered = as_shown(&answer.fields);
     let accepted = answered
         .iter()
         .find(|(name, _)| name == "Sec-Websocket-Accept");

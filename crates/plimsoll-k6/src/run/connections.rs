@@ -3,20 +3,18 @@
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_client::forward::{Pool, PoolOptions, Speaks};
-use plimsoll_client::{
-    AddressFilter, ConnectOptions, ConnectPlan, Connector, QuicConfig, QuicOptions,
-};
+use plimsoll_client::forward::Speaks;
+use plimsoll_client::{AddressFilter, ConnectOptions, ConnectPlan, QuicConfig, QuicOptions};
 use plimsoll_load::scenario::{ExchangeRecorder, Sinks};
-use plimsoll_model::Secret;
-use plimsoll_wire::tls::{ClientConfig, IdentityText, TlsSettings, Trust};
+use plimsoll_wire::tls::{ClientConfig, TlsSettings, Trust};
 
 use super::Invocation;
 use crate::metrics::checks::KnownChecks;
 use crate::options::Options;
+use crate::protocol::pools::{SecuredCalls, pool, with_cause};
 use crate::protocol::socket::SharedDeflater;
 use crate::user::{RunState, WorkerShare};
 
@@ -39,27 +37,6 @@ struct PlansOfSource {
     secured: Arc<SecuredCalls>,
 }
 
-/// gRPC with certificates that the script gives to `connect()`.
-#[derive(Debug)]
-pub(crate) struct SecuredCalls {
-    settings: TlsSettings,
-    options: ConnectOptions,
-    /// Compiled once for all virtual users of a source.
-    plans: Mutex<Vec<(CallTls, Arc<ConnectPlan>)>>,
-}
-
-/// The parameter `tls` of `connect()`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CallTls {
-    /// Certificates that servers are trusted by, in PEM; empty for the public ones.
-    pub(crate) roots: String,
-    /// Certificate and key in PEM.
-    pub(crate) identity: Option<(String, Secret)>,
-}
-
-/// Settings of TLS that are kept; a script that makes more has them compiled each time.
-const MOST_SECURED: usize = 64;
-
 impl Plans {
     pub(super) fn new(options: &Options, invocation: &Invocation<'_>) -> Result<Self, String> {
         let compile = |protocols: &[&[u8]]| {
@@ -68,12 +45,7 @@ impl Plans {
         };
         let speaks = invocation.speaks;
         let tls: [Arc<ClientConfig>; 3] = [
-            compile(match speaks {
-                Speaks::Http1 => &[b"http/1.1"],
-                Speaks::Http2 => &[b"h2"],
-                Speaks::Http3 => &[b"h3"],
-                Speaks::Negotiated => &[b"h2", b"http/1.1"],
-            })?,
+            compile(speaks.alpn())?,
             compile(&[b"http/1.1"])?,
             compile(&[b"h2"])?,
         ];
@@ -109,11 +81,10 @@ impl Plans {
                 requests: plan(requests, quic.clone())?,
                 sockets: plan(sockets, None)?,
                 calls: plan(calls, None)?,
-                secured: Arc::new(SecuredCalls {
-                    settings: tls_settings(options, &[b"h2"], invocation.key_log.as_ref()),
-                    options: made(calls),
-                    plans: Mutex::default(),
-                }),
+                secured: Arc::new(SecuredCalls::new(
+                    tls_settings(options, &[b"h2"], invocation.key_log.as_ref()),
+                    made(calls),
+                )),
             })
         });
         let sources = sources.collect::<Result<_, String>>()?;
@@ -146,44 +117,6 @@ impl Plans {
     }
 }
 
-impl SecuredCalls {
-    /// Connections with these certificates.
-    pub(crate) fn pool(&self, options: &Options, tls: &CallTls) -> Result<Pool, String> {
-        Ok(pool(options, &self.plan(tls)?, Speaks::Http2))
-    }
-
-    fn plan(&self, tls: &CallTls) -> Result<Arc<ConnectPlan>, String> {
-        let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, plan)) = plans.iter().find(|(other, _)| other == tls) {
-            return Ok(Arc::clone(plan));
-        }
-        let mut settings = self.settings.clone();
-        if !tls.roots.is_empty() && settings.trust != Trust::Anyone {
-            settings.trust = Trust::OnlyText {
-                name: "tls.cacerts".to_owned(),
-                text: tls.roots.clone(),
-            };
-        }
-        if let Some((certificate, key)) = &tls.identity {
-            settings.identities = vec![IdentityText {
-                name: "tls.cert".to_owned(),
-                certificate: certificate.clone(),
-                key: key.clone(),
-            }];
-        }
-        let compiled = settings.compile().map_err(|error| with_cause(&error))?;
-        let plan = ConnectPlan::new(ConnectOptions {
-            tls: Some(compiled),
-            ..self.options.clone()
-        });
-        let plan = Arc::new(plan.map_err(|error| error.to_string())?);
-        if plans.len() < MOST_SECURED {
-            plans.push((tls.clone(), Arc::clone(&plan)));
-        }
-        Ok(plan)
-    }
-}
-
 /// For the virtual users of setup, teardown and the summary.
 pub(super) fn share(shared: &Arc<RunState>, plans: &Plans) -> WorkerShare {
     let sinks = Rc::new(RefCell::new(Sinks::new(shared.registry.clone())));
@@ -205,32 +138,4 @@ fn tls_settings(options: &Options, protocols: &[&[u8]], key_log: Option<&PathBuf
         key_log: key_log.cloned(),
         ..TlsSettings::default()
     }
-}
-
-/// The error with what caused it.
-fn with_cause(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(source) if !error.to_string().contains(&source.to_string()) => {
-            format!("{error}: {source}")
-        }
-        _ => error.to_string(),
-    }
-}
-
-fn pool(options: &Options, plan: &Arc<ConnectPlan>, speaks: Speaks) -> Pool {
-    let idle = if options.reuses_connections {
-        options.batch_per_host.max(1)
-    } else {
-        0
-    };
-    let pool = PoolOptions {
-        idle,
-        speaks,
-        idle_timeout: Duration::from_secs(90),
-        lifetime: Duration::from_hours(24),
-        // Nor does the DNS TTL end a connection in k6.
-        follows_ttl: false,
-        ..PoolOptions::default()
-    };
-    Pool::new(Connector::new(Arc::clone(plan)), pool)
 }

@@ -5,9 +5,9 @@ use std::time::{Duration, SystemTime};
 use plimsoll_load::scenario::Points;
 use plimsoll_script::Level;
 
+use crate::line_source::LineSource;
 use crate::output::samples::SampleWriter;
 use crate::output::series::SeriesWriter;
-use crate::run::line_source::LineSource;
 use crate::summary::Breakdown;
 use crate::user::Log;
 
@@ -28,7 +28,7 @@ impl Consumers<'_> {
     }
 
     /// - `start`: of the run.
-    pub(super) fn take(&mut self, points: &Points, start: SystemTime) {
+    pub(super) fn hand_over_points(&mut self, points: &Points, start: SystemTime) {
         self.dropped += points.dropped;
         for writer in &mut self.writers {
             writer.write(points, start);

@@ -187,7 +187,7 @@ impl RunControl {
             {
                 let judged = thresholds.judged.iter();
                 let judged = judged.clone().find(|judged| *judged.metric == **name);
-                let none = Sink::of(&metric);
+                let none = Sink::for_metric(&metric);
                 let sink = match (sinks.series(series), judged) {
                     (Some(sink), _) => sink,
                     (None, Some(_)) => &none,
@@ -323,7 +323,7 @@ fn sample(sink: &Sink, took: Duration) -> Value {
         Sink::Rate(rate) => json!({ "rate": rate.rate() }),
         Sink::Trend(trend) => {
             let figures = TREND_FIGURES.iter().filter_map(|name| {
-                let value = TrendStat::parse(name)?.of(trend);
+                let value = TrendStat::parse(name)?.value_in(trend);
                 Some(((*name).to_owned(), whole(value)))
             });
             Value::Object(figures.collect::<Map<_, _>>())

@@ -121,7 +121,7 @@ impl Preparation<'_> {
             on_tick: &mut |tick| {
                 ticks.tick(tick);
                 if let Some(part) = &calls.invocation.part {
-                    let own = calls.worker.sinks.borrow_mut().take();
+                    let own = calls.worker.sinks.borrow_mut().take_samples();
                     (part.on_tick)(&part_figures(&shared, tick, &own));
                 }
             },

@@ -9,10 +9,10 @@ use plimsoll_script::Level;
 use plimsoll_wire::SystemClock;
 use serde_json::Value;
 
+use crate::line_source::LineSource;
 use crate::options::{Overrides, SummaryMode};
 use crate::run::exit_code::ExitCode;
 use crate::run::invocation::Invocation;
-use crate::run::line_source::LineSource;
 use crate::run::run;
 use crate::script::Script;
 

@@ -95,7 +95,7 @@ impl ScriptUnion<'_, '_, '_> {
     /// Adds what a part has measured. An error is for people.
     ///
     /// - `part`: its position.
-    pub fn take(&mut self, part: usize, figures: &PartFigures) -> Result<(), String> {
+    pub fn merge_part(&mut self, part: usize, figures: &PartFigures) -> Result<(), String> {
         for series in &figures.series {
             let mut taken = self.total.add_figures(series);
             if let Some(recent) = &mut self.recent {

@@ -14,13 +14,14 @@ use super::connections::{Plans, share};
 use super::in_set;
 use super::invocation::{Invocation, Outcome};
 use super::stages::{Functions, StageCalls};
+use crate::line_source::LineSource;
 use crate::metrics::BuiltIn;
 use crate::metrics::checks::Checks;
 use crate::metrics::thresholds::Thresholds;
 use crate::options::{Options, Overrides, SummaryMode};
 use crate::run::exit_code::ExitCode;
-use crate::run::line_source::LineSource;
-use crate::script::{LIMITS, User, log_error};
+use crate::script::{User, log_error};
+use crate::source::LIMITS;
 use crate::source::required::RequiredModules;
 use crate::user::secrets::Secrets;
 use crate::user::{Files, Log, RequestRate, RunState, SharedArrays, Stage, SystemTags};
@@ -82,7 +83,7 @@ impl<'a> Preparation<'a> {
             Arc::new(RunState {
                 registry: registry.clone(),
                 built_in,
-                system_tags: SystemTags::of(&options.system_tags),
+                system_tags: SystemTags::from_names(&options.system_tags),
                 checks: Checks::default(),
                 shared_arrays: Arc::clone(&arrays),
                 environment: invocation.environment.clone(),

@@ -76,7 +76,7 @@ impl RecentFigures {
         };
         let trend = |id| match sink(id) {
             Some(Sink::Trend(trend)) => {
-                let stat = |stat: TrendStat| stat.of(trend);
+                let stat = |stat: TrendStat| stat.value_in(trend);
                 Some(TrendFigures {
                     median: stat(TrendStat::Med),
                     p95: stat(TrendStat::Percentile(95.0)),
@@ -125,7 +125,7 @@ pub struct ScenarioStatus {
 impl RunProgress {
     /// - `total`: aggregates of all samples so far.
     /// - `recent`: those since the last progress.
-    pub(crate) fn of(
+    pub(crate) fn from_sinks(
         shared: &RunState,
         total: &Sinks,
         recent: Option<&Sinks>,
@@ -151,7 +151,7 @@ impl RunProgress {
             requests = count;
         }
         if let Some(Sink::Trend(trend)) = sink(metrics.http_req_duration) {
-            let stat = |stat: TrendStat| stat.of(trend);
+            let stat = |stat: TrendStat| stat.value_in(trend);
             duration = Some((stat(TrendStat::Med), stat(TrendStat::Percentile(95.0))));
         }
         if let Some(Sink::Rate(rate)) = sink(metrics.checks) {

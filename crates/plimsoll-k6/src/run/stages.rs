@@ -10,9 +10,9 @@ use tokio::task::LocalSet;
 
 use super::in_set;
 use super::invocation::Invocation;
+use crate::line_source::LineSource;
 use crate::run::control::{Phase, RunControl, STOPPED};
 use crate::run::exit_code::ExitCode;
-use crate::run::line_source::LineSource;
 use crate::script::{User, log_error};
 use crate::user::{RunState, Stage, WorkerShare};
 

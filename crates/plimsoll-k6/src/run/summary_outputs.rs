@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::invocation::Output;
 use super::preparation::Preparation;
+use crate::line_source::LineSource;
 use crate::options::SummaryMode;
 use crate::run::exit_code::ExitCode;
-use crate::run::line_source::LineSource;
 use crate::summary;
 use crate::user::Stage;
 

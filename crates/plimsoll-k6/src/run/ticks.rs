@@ -57,13 +57,18 @@ impl Ticks<'_, '_> {
             }
         }
         if let (Some(show), false) = (self.on_progress, tick.is_last) {
-            show(&RunProgress::of(self.shared, total, tick.recent, at));
+            show(&RunProgress::from_sinks(
+                self.shared,
+                total,
+                tick.recent,
+                at,
+            ));
         }
         if !self.consumers.is_empty() {
             let start = started(self.shared);
             let own = sinks.take_points();
-            self.consumers.take(tick.points, start);
-            self.consumers.take(&own, start);
+            self.consumers.hand_over_points(tick.points, start);
+            self.consumers.hand_over_points(&own, start);
             self.consumers.tick(at);
         }
         let took = self.shared.duration(SystemClock.now());

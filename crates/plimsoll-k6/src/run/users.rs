@@ -9,7 +9,8 @@ use plimsoll_load::scenario::{
 use plimsoll_script::{Program, Stacks};
 
 use super::connections::Plans;
-use crate::script::{LIMITS, User, log_error};
+use crate::script::{User, log_error};
+use crate::source::LIMITS;
 use crate::user::{RunState, Stage, WorkerShare};
 
 /// Makes the virtual users of a run.

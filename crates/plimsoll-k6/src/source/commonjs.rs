@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use plimsoll_script::{LinkedNames, ModuleLink, is_function_body, module_links};
 use regex::Regex;
 
-use crate::script::LIMITS;
+use crate::source::LIMITS;
 
 /// The export that has `module.exports`; no script writes such a name.
 pub(crate) const EXPORTS: &str = "plimsoll commonjs";

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use plimsoll_wire::files;
 use ring::digest::{SHA256, digest};
 
-use crate::modules::hex;
+use crate::crypto::hex;
 
 /// Longer modules are rejected, as files are.
 const LONGEST: usize = 16 << 20;

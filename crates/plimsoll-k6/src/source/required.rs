@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll_script::{Program, Sources};
 
-use crate::script::LIMITS;
+use crate::source::LIMITS;
 use crate::source::ScriptSources;
 
 /// Those of a run: each is compiled once, for all virtual users.

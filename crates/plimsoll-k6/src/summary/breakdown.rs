@@ -39,7 +39,7 @@ struct Part {
 impl Part {
     fn add(&mut self, metric: &Metric, point: &Point, check: Option<&str>) {
         let sink = self.sinks.entry(point.metric.number());
-        let sink = sink.or_insert_with(|| Sink::of(metric));
+        let sink = sink.or_insert_with(|| Sink::for_metric(metric));
         sink.add(point.value, point.at);
         let Some(name) = check else { return };
         let position = self.checks.iter().position(|(other, ..)| other == name);

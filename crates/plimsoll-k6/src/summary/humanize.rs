@@ -1,5 +1,7 @@
 //! Numbers as summaries write them.
 
+use plimsoll_model::without_trailing_zeros;
+
 /// A value of a metric.
 ///
 /// - `kind`, `contains`: those of the metric, as in the data of a summary.
@@ -23,7 +25,7 @@ pub(crate) fn percent(rate: f64) -> String {
 /// At most six decimals, without zeros at the end.
 pub(crate) fn number(value: f64) -> String {
     let text = format!("{value:.6}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
+    let text = without_trailing_zeros(&text);
     if text == "-0" {
         "0".to_owned()
     } else {

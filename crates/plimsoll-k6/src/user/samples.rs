@@ -8,12 +8,12 @@ use plimsoll_load::scenario::{MetricId, Sinks, Tag};
 
 use super::UserState;
 use crate::options::duration::millis;
-use crate::protocol::http::{HttpRequest, Timings};
+use crate::protocol::http::{Address, HttpRequest, Timings};
 
 /// One exchange, to be measured.
 pub(crate) struct Hop<'a> {
     pub(crate) request: &'a HttpRequest,
-    pub(crate) url: &'a str,
+    pub(crate) address: &'a Address,
     pub(crate) method: &'a str,
     pub(crate) status: u16,
     pub(crate) timings: Timings,
@@ -52,29 +52,28 @@ impl UserState {
     pub(crate) fn add(&self, id: MetricId, value: f64, more: &[(String, String)]) {
         let tags = self.tags.borrow();
         let group = self.group.borrow();
-        let mut all: Vec<Tag<'_>> = tags.iter().map(borrowed).collect();
-        if self.shared.system_tags.group {
+        let mut sinks = self.sinks();
+        let mut all: Vec<Tag<'_>> = wanted(&sinks, &tags).collect();
+        if self.shared.system_tags.group && sinks.wants_tag("group") {
             all.push((Cow::Borrowed("group"), Cow::Borrowed(&group)));
         }
-        all.extend(more.iter().map(borrowed));
-        let mut sinks = self.sinks();
+        all.extend(wanted(&sinks, more));
         sinks.add(id, value, &all, self.at());
     }
 
     /// Adds a sample with these tags only, among which those of the virtual user are.
     pub(crate) fn add_with(&self, id: MetricId, value: f64, tags: &[(String, String)]) {
-        let tags: Vec<Tag<'_>> = tags.iter().map(borrowed).collect();
         let mut sinks = self.sinks();
+        let tags: Vec<Tag<'_>> = wanted(&sinks, tags).collect();
         sinks.add(id, value, &tags, self.at());
     }
 
     pub(crate) fn count_check(&self, name: &str, is_passed: bool, tags: Vec<(String, String)>) {
-        let group = self.group.borrow().clone();
         let mut checks = self.worker.checks.borrow_mut();
-        checks.count(&group, name, is_passed);
+        checks.count(&self.group.borrow(), name, is_passed);
         drop(checks);
         let mut tags = tags;
-        if self.shared.system_tags.check {
+        if self.shared.system_tags.check && self.sinks().wants_tag("check") {
             tags.push(("check".to_owned(), name.to_owned()));
         }
         let value = f64::from(u8::from(is_passed));
@@ -88,47 +87,56 @@ impl UserState {
     }
 
     /// Adds the samples of one exchange.
-    pub(crate) fn measure_exchange(&self, hop: &Hop<'_>) {
+    pub(crate) fn measure_exchange<'a>(&self, hop: &'a Hop<'_>) {
         let on = self.shared.system_tags;
         let request = hop.request;
-        let mut tags: Vec<Tag<'_>> = request.tags.iter().map(borrowed).collect();
+        let mut sinks = self.sinks();
+        let mut tags: Vec<Tag<'_>> = wanted(&sinks, &request.tags).collect();
         // These two are there whatever their values are.
         let name = request.name();
-        if on.url {
-            tags.push(("url".into(), name.unwrap_or(hop.url).into()));
+        let has_url = on.url && sinks.wants_tag("url");
+        let has_name = on.name && name.is_none() && sinks.wants_tag("name");
+        if has_url || has_name {
+            let shown = hop.address.masked();
+            if has_url {
+                let url = name.map_or_else(|| shown.clone(), str::to_owned);
+                tags.push(("url".into(), url.into()));
+            }
+            if has_name {
+                tags.push(("name".into(), shown.into()));
+            }
         }
-        if on.name && name.is_none() {
-            tags.push(("name".into(), hop.url.into()));
-        }
-        let mut tag = |is_on: bool, name, value| push_tag(&mut tags, is_on, name, value);
-        tag(on.method, "method", hop.method.into());
-        tag(on.status, "status", hop.status.to_string().into());
-        tag(on.proto, "proto", hop.protocol.into());
-        tag(on.tls_version, "tls_version", hop.tls_version.into());
+        let mut tag = |is_on: bool, name: &'static str, value: &dyn Fn() -> Cow<'a, str>| {
+            if !is_on || !sinks.wants_tag(name) {
+                return;
+            }
+            let value = value();
+            if !value.is_empty() {
+                tags.push((Cow::Borrowed(name), value));
+            }
+        };
+        tag(on.method, "method", &|| hop.method.into());
+        tag(on.status, "status", &|| hop.status.to_string().into());
+        tag(on.proto, "proto", &|| hop.protocol.into());
+        tag(on.tls_version, "tls_version", &|| hop.tls_version.into());
         if let Some(peer) = hop.peer {
-            tag(on.ip, "ip", peer.to_string().into());
+            tag(on.ip, "ip", &|| peer.to_string().into());
         }
-        tag(on.error, "error", hop.error.unwrap_or_default().into());
+        tag(on.error, "error", &|| hop.error.unwrap_or_default().into());
         if hop.error_code != 0 {
-            tag(
-                on.error_code,
-                "error_code",
-                hop.error_code.to_string().into(),
-            );
+            tag(on.error_code, "error_code", &|| {
+                hop.error_code.to_string().into()
+            });
         }
         let is_expected = request.is_expected(hop.status);
         let is_expected = is_expected.map(|is| (is && hop.error.is_none()) || hop.is_challenge);
         if let Some(is_expected) = is_expected {
-            tag(
-                on.expected_response,
-                "expected_response",
-                is_expected.to_string().into(),
-            );
+            let shown = if is_expected { "true" } else { "false" };
+            tag(on.expected_response, "expected_response", &|| shown.into());
         }
         let metrics = &self.shared.built_in;
         let timings = hop.timings;
         let at = self.at();
-        let mut sinks = self.sinks();
         let mut add = |id, value| sinks.add(id, value, &tags, at);
         add(metrics.http_reqs, 1.0);
         if let Some(is_expected) = is_expected {
@@ -163,12 +171,8 @@ impl UserState {
     }
 }
 
-fn push_tag<'a>(tags: &mut Vec<Tag<'a>>, is_on: bool, name: &'static str, value: Cow<'a, str>) {
-    if is_on && !value.is_empty() {
-        tags.push((Cow::Borrowed(name), value));
-    }
-}
-
-fn borrowed(tag: &(String, String)) -> Tag<'_> {
-    (Cow::Borrowed(&tag.0), Cow::Borrowed(&tag.1))
+/// Those tags that make a difference.
+fn wanted<'a>(sinks: &Sinks, tags: &'a [(String, String)]) -> impl Iterator<Item = Tag<'a>> {
+    let tags = tags.iter().filter(|(name, _)| sinks.wants_tag(name));
+    tags.map(|(name, value)| (Cow::Borrowed(name.as_str()), Cow::Borrowed(value.as_str())))
 }

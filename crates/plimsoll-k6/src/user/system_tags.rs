@@ -25,7 +25,7 @@ pub(crate) struct SystemTags {
 }
 
 impl SystemTags {
-    pub(crate) fn of(names: &[String]) -> Self {
+    pub(crate) fn from_names(names: &[String]) -> Self {
         let has = |name: &str| names.iter().any(|other| other == name);
         Self {
             proto: has("proto"),

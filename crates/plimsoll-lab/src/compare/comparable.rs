@@ -1,6 +1,6 @@
 //! Whether two operands did the same: a server that rejects what the other one serves is no faster.
 
-use plimsoll_model::three_figures;
+use plimsoll_model::percentage;
 
 use super::outcome::OperandResult;
 use crate::error_share::ErrorShare;
@@ -18,7 +18,7 @@ pub(super) fn incomparable(
     };
     let (our_errors, peer_errors) = (share(ours), share(peer));
     our_errors.differs_from(peer_errors, level).then(|| {
-        let text = |share: ErrorShare| format!("{} %", three_figures(share.value * 100.0));
+        let text = |share: ErrorShare| percentage(share.value * 100.0);
         format!(
             "{} and {} are not comparable: {} of the requests of the one failed or got an error status, \
              and {} of those of the other",

@@ -4,8 +4,8 @@
 
 use std::fmt::Write as _;
 
+use plimsoll_model::escaped_html;
 use plimsoll_report::page::short_number;
-use plimsoll_report::plot::escaped;
 
 use super::outcome::{MetricResult, PairResult};
 use super::text::{ratio_text, verdict};
@@ -25,7 +25,7 @@ pub(super) fn forest(title: &str, pair: &PairResult) -> String {
     let scale = Scale::around(pair.metrics.iter().map(|result| result.estimate.interval));
     let mut html = format!(
         "<figure class=\"plot forest\"><figcaption>{}</figcaption>",
-        escaped(title)
+        escaped_html(title)
     );
     for result in &pair.metrics {
         row(&mut html, scale, result);
@@ -59,7 +59,7 @@ fn row(html: &mut String, scale: Scale, result: &MetricResult) {
          <i class=\"dot\" style=\"left:{:.2}%\"></i></div></div>",
         result.metric.title(),
         ratio_text(result),
-        escaped(&verdict(result)),
+        escaped_html(&verdict(result)),
         scale.place(1.0),
         high - low,
         scale.place(result.estimate.ratio),

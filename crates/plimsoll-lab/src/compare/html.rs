@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use plimsoll_model::escaped_html;
 use plimsoll_report::page::{Card, cards, html_page, short_bytes, short_number, short_time};
-use plimsoll_report::plot::{Axis, Line, Plot, escaped};
+use plimsoll_report::plot::{Axis, Line, Plot};
 
 use super::forest::forest;
 use super::metric::Metric;
@@ -22,7 +23,7 @@ pub fn to_html(comparison: &Comparison) -> String {
         page,
         "<header><h1>{}</h1><p class=\"shape\">{} trials of {} s each, interleaved, {} connections; one \
          warm-up each was dropped</p>",
-        escaped(&title),
+        escaped_html(&title),
         comparison.trials,
         comparison.seconds,
         comparison.connections
@@ -79,7 +80,7 @@ pub fn sweep_to_html(sweep: &Sweep) -> String {
     write!(
         page,
         "<header><h1>{}</h1><p class=\"shape\">{} trials of {} s at each rate, medians</p>",
-        escaped(&title),
+        escaped_html(&title),
         first.trials,
         first.seconds
     )
@@ -157,7 +158,7 @@ pub fn sweep_to_html(sweep: &Sweep) -> String {
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
              <td class=\"{}\">{}</td></tr>",
             plimsoll_model::grouped(row.rate),
-            escaped(&format!("{} {}", letter(row.operand), row.label)),
+            escaped_html(&format!("{} {}", letter(row.operand), row.label)),
             cell(Metric::RequestsPerSecond, row.rps),
             cell(Metric::MeanUs, row.mean_us),
             cell(Metric::P99Us, row.p99_us),
@@ -189,8 +190,8 @@ fn commands(page: &mut String, comparison: &Comparison) {
         write!(
             page,
             "<p class=\"shape\">{}: <code>{}</code></p>",
-            escaped(name),
-            escaped(&operand.command.join(" "))
+            escaped_html(name),
+            escaped_html(&operand.command.join(" "))
         )
         .expect(IN_MEMORY);
     }
@@ -199,7 +200,7 @@ fn commands(page: &mut String, comparison: &Comparison) {
 fn medians(page: &mut String, comparison: &Comparison) {
     page.push_str("<section class=\"n\"><h2>Medians</h2><div class=\"wide\"><table><tr><th></th>");
     for name in names(comparison) {
-        write!(page, "<th>{}</th>", escaped(&name)).expect(IN_MEMORY);
+        write!(page, "<th>{}</th>", escaped_html(&name)).expect(IN_MEMORY);
     }
     page.push_str("</tr>");
     for metric in Metric::ALL {

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use plimsoll_model::{grouped, three_figures};
+use plimsoll_model::{grouped, rough_percent, three_figures};
 use plimsoll_report::text::Emphasis;
 
 use super::gate::{Gate, GateVerdict};
@@ -274,12 +274,7 @@ pub(super) fn verdict(result: &MetricResult) -> String {
 
 /// Whole from ten on, below that one decimal.
 pub(super) fn percent(fraction: f64) -> String {
-    let percent = fraction * 100.0;
-    if percent < 9.95 {
-        format!("{percent:.1} %")
-    } else {
-        format!("{percent:.0} %")
-    }
+    format!("{} %", rough_percent(fraction))
 }
 
 fn write_conditions(out: &mut String, comparison: &Comparison, format: TextFormat) -> fmt::Result {

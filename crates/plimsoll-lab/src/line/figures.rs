@@ -1,6 +1,6 @@
 //! Figures with no more digits than their interval supports, and the sentence that sums a line up.
 
-use plimsoll_model::{Bounded, ByteSize, grouped, three_figures};
+use plimsoll_model::{Bounded, ByteSize, rate_figures, share_percentage, three_figures};
 
 use super::outcome::{Line, Window};
 use super::search::SearchEnd;
@@ -27,10 +27,13 @@ pub(super) fn shown(line: &Line) -> Option<Shown> {
     };
     let unit = unit(half);
     let bound = |value: Option<f64>, round: fn(f64) -> f64| {
-        value.map_or_else(|| "?".to_owned(), |value| rate(round(value / unit) * unit))
+        value.map_or_else(
+            || "?".to_owned(),
+            |value| rate_figures(round(value / unit) * unit),
+        )
     };
     Some(Shown {
-        rate: rate((boundary.rate / unit).round() * unit),
+        rate: rate_figures((boundary.rate / unit).round() * unit),
         interval: format!(
             "{}–{}",
             bound(boundary.low, f64::floor),
@@ -53,7 +56,12 @@ pub(super) fn sentence(line: &Line) -> String {
     let found = &line.found;
     let up_to = found.held_up_to.map_or_else(
         || "no rate held".to_owned(),
-        |held| format!("every window of the search held up to {}/s", rate(held)),
+        |held| {
+            format!(
+                "every window of the search held up to {}/s",
+                rate_figures(held)
+            )
+        },
     );
     match found.ended {
         SearchEnd::Line(_) => match (found.confirmed, line.confirm.is_zero()) {
@@ -68,43 +76,27 @@ pub(super) fn sentence(line: &Line) -> String {
                     (held, made) if held == made => format!("a window of {:?} held", line.confirm),
                     (held, made) => format!("{held} of {made} windows of {:?} held", line.confirm),
                 };
-                format!("{up_to}; {windows} at {}/s", rate(confirmed))
+                format!("{up_to}; {windows} at {}/s", rate_figures(confirmed))
             }
             (None, true) => up_to,
             (None, false) => format!("{up_to}; no window of {:?} held there", line.confirm),
         },
         SearchEnd::Generator { rate: at } => format!(
             "the generator was the limit at {}/s, so the line is not known; {up_to}",
-            rate(at)
+            rate_figures(at)
         ),
         SearchEnd::Interrupted => format!("{up_to}; interrupted before the line was found"),
         SearchEnd::Most => {
             format!("{up_to}, the highest rate that was allowed; the line is above it")
         }
         SearchEnd::Nothing { lowest } => {
-            format!("no line: even {}/s broke", rate(lowest))
+            format!("no line: even {}/s broke", rate_figures(lowest))
         }
-    }
-}
-
-/// Whole from a hundred on, below that three figures.
-pub(super) fn rate(per_second: f64) -> String {
-    if per_second < 99.95 {
-        three_figures(per_second)
-    } else {
-        grouped(per_second)
     }
 }
 
 pub(super) fn time(micros: f64) -> String {
     plimsoll_model::Unit::Microseconds.show(micros)
-}
-
-pub(super) fn percent(share: f64) -> String {
-    if share > 0.0 && share < 0.0001 {
-        return "< 0.01 %".to_owned();
-    }
-    format!("{} %", three_figures(share * 100.0))
 }
 
 /// The medians of the windows at one rate that count: what broke by the generator's limit is no fact about the target.
@@ -182,12 +174,12 @@ impl Row {
             limited => format!(" +{limited}*"),
         };
         vec![
-            rate(self.rate),
+            rate_figures(self.rate),
             format!("{}/{}{limited}", self.held, self.windows),
-            or(self.throughput, rate),
+            or(self.throughput, rate_figures),
             time_or(self.p50_us),
             time_or(self.p99_us),
-            or(self.error_share, percent),
+            or(self.error_share, share_percentage),
             or(self.in_flight, three_figures),
             or(self.cpu_us, three_figures),
             or(self.generator_cpu_us, three_figures),
@@ -232,7 +224,7 @@ pub(super) fn law(line: &Line) -> Option<String> {
     let usl = line.usl?;
     let text = format!(
         "λ {}/s, σ {:.2} %, κ {}, R² {:.3}",
-        rate(usl.throughput_of_one),
+        rate_figures(usl.throughput_of_one),
         usl.contention * 100.0,
         coherency(usl.coherency),
         usl.r_squared
@@ -241,9 +233,9 @@ pub(super) fn law(line: &Line) -> Option<String> {
     let most = most.fold(0.0, f64::max);
     // A bound below what was measured is none: the fit is too coarse for that.
     if let Some(ceiling) = usl.ceiling().filter(|ceiling| *ceiling >= most) {
-        let at = usl
-            .peak()
-            .map_or_else(String::new, |peak| format!(" at {} in flight", rate(peak)));
+        let at = usl.peak().map_or_else(String::new, |peak| {
+            format!(" at {} in flight", rate_figures(peak))
+        });
         let ceiling = three_digits(ceiling);
         return Some(format!("{text}; at most {ceiling}/s{at}"));
     }
@@ -253,7 +245,7 @@ pub(super) fn law(line: &Line) -> Option<String> {
 /// An extrapolation is worth no more digits than these.
 fn three_digits(value: f64) -> String {
     let unit = unit(value) / 100.0;
-    rate((value / unit).round() * unit)
+    rate_figures((value / unit).round() * unit)
 }
 
 #[cfg(test)]
@@ -317,7 +309,5 @@ mod tests {
             assert!((unit(half) - expected).abs() < 1e-12, "{half}");
         }
         assert_eq!(three_digits(123_456.0), "123,000");
-        assert_eq!(percent(0.000_05), "< 0.01 %");
-        assert_eq!(percent(0.0), "0.00 %");
     }
 }

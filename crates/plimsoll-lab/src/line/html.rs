@@ -1,14 +1,14 @@
 //! A load line as a page: the line, the plots, the windows, the conditions.
 
-use plimsoll_model::Bounded;
+use plimsoll_model::{Bounded, escaped_html, rate_figures};
 use std::fmt::Write as _;
 
 use plimsoll_report::page::{
     Card, Judgement, cards, html_page, short_bytes, short_number, short_time,
 };
-use plimsoll_report::plot::{Axis, Line as PlotLine, Plot, escaped};
+use plimsoll_report::plot::{Axis, Line as PlotLine, Plot};
 
-use super::figures::{HEADINGS, NOTHING, Row, law, rate, rows, sentence, shown};
+use super::figures::{HEADINGS, NOTHING, Row, law, rows, sentence, shown};
 use super::limit::limit;
 use super::outcome::{Line, Window};
 use super::search::SearchEnd;
@@ -53,23 +53,23 @@ fn head(page: &mut String, line: &Line, title: &str) {
     let objectives: Vec<String> = line
         .objectives
         .iter()
-        .map(|objective| format!("<code>{}</code>", escaped(objective.text())))
+        .map(|objective| format!("<code>{}</code>", escaped_html(objective.text())))
         .collect();
     write!(
         page,
         "<header><h1>{}</h1><p class=\"shape\">{} windows of {:?}, {} at each rate about the line, {} \
          connections, objectives {}</p><p>{}</p>",
-        escaped(title),
+        escaped_html(title),
         line.windows.len(),
         line.window,
         line.rounds,
         line.found.connections,
         objectives.join(", "),
-        escaped(&sentence(line)),
+        escaped_html(&sentence(line)),
     )
     .expect(IN_MEMORY);
     if let Some(limit) = limit(line) {
-        write!(page, "<p>Limited by {}.</p>", escaped(&limit)).expect(IN_MEMORY);
+        write!(page, "<p>Limited by {}.</p>", escaped_html(&limit)).expect(IN_MEMORY);
     }
     if let SearchEnd::Generator { .. } = line.found.ended {
         page.push_str(
@@ -92,10 +92,10 @@ fn write_cards(page: &mut String, line: &Line) {
         );
     }
     if let Some(held) = line.found.held_up_to {
-        tiles.push(Card::new("held up to", format!("{}/s", rate(held))));
+        tiles.push(Card::new("held up to", format!("{}/s", rate_figures(held))));
     }
     if let Some(knee) = line.knee {
-        tiles.push(Card::new("knee", format!("{}/s", rate(knee))));
+        tiles.push(Card::new("knee", format!("{}/s", rate_figures(knee))));
     }
     let below = rows(line.searched())
         .into_iter()
@@ -334,7 +334,7 @@ fn table(page: &mut String, line: &Line) {
         write!(
             page,
             "<p class=\"shape\">Universal Scalability Law: {}</p>",
-            escaped(&law)
+            escaped_html(&law)
         )
         .expect(IN_MEMORY);
     }
@@ -351,7 +351,7 @@ fn table_of(page: &mut String, windows: Vec<&Window>) {
     for row in &rows {
         page.push_str("<tr>");
         for cell in row.cells() {
-            write!(page, "<td>{}</td>", escaped(&cell)).expect(IN_MEMORY);
+            write!(page, "<td>{}</td>", escaped_html(&cell)).expect(IN_MEMORY);
         }
         page.push_str("</tr>");
     }

@@ -168,7 +168,7 @@ impl<'a> Document<'a> {
                 .iter()
                 .map(|window| Row::new(line, window))
                 .collect(),
-            conditions: ConditionsDocument::of(&line.conditions),
+            conditions: ConditionsDocument::from_conditions(&line.conditions),
         }
     }
 }

@@ -111,7 +111,7 @@ pub struct Window {
 
 impl Window {
     /// The outcome of `run`, judged by `objectives`.
-    pub(super) fn of(
+    pub(super) fn from_run(
         planned: WindowPlan,
         began: Duration,
         run: &RunSummary,

@@ -76,7 +76,7 @@ pub fn line(
         }
         let window = Window {
             waits,
-            ..Window::of(planned, began, &summary, &plan.objectives)
+            ..Window::from_run(planned, began, &summary, &plan.objectives)
         };
         on_event(&Event::Ended(&window));
         let seen = window.seen;

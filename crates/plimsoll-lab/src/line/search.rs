@@ -244,9 +244,9 @@ struct Searcher<'a, E> {
     full: bool,
 }
 
-/// The opinion of several windows at a rate.
+/// The verdict of several windows at a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Opinion {
+enum RateVerdict {
     Held,
     Broken,
     Generator,
@@ -309,16 +309,16 @@ impl<E> Searcher<'_, E> {
         }
         loop {
             let ceiling = match self.decide(rate, Purpose::Bracket)? {
-                Opinion::Held if rate >= self.plan.most => {
+                RateVerdict::Held if rate >= self.plan.most => {
                     return Ok(Bracket::Ended(SearchEnd::Most));
                 }
-                Opinion::Held => {
+                RateVerdict::Held => {
                     low = Some(rate);
                     rate = (rate * 2.0).min(self.plan.most);
                     continue;
                 }
-                Opinion::Broken => Ceiling::Broken(rate),
-                Opinion::Generator => Ceiling::Generator(rate),
+                RateVerdict::Broken => Ceiling::Broken(rate),
+                RateVerdict::Generator => Ceiling::Generator(rate),
             };
             return match low {
                 Some(low) => Ok(Bracket::Between(low, ceiling)),
@@ -337,7 +337,7 @@ impl<E> Searcher<'_, E> {
         let mut high = high;
         while high / 2.0 >= lowest {
             let rate = high / 2.0;
-            if self.decide(rate, Purpose::Bracket)? == Opinion::Held {
+            if self.decide(rate, Purpose::Bracket)? == RateVerdict::Held {
                 return Ok(Bracket::Between(rate, Ceiling::Broken(high)));
             }
             high = rate;
@@ -350,9 +350,9 @@ impl<E> Searcher<'_, E> {
         while ceiling.rate() / low > 1.0 + 2.0 * self.plan.precision {
             let middle = (low * ceiling.rate()).sqrt();
             match self.decide(middle, Purpose::Bisect)? {
-                Opinion::Held => low = middle,
-                Opinion::Broken => ceiling = Ceiling::Broken(middle),
-                Opinion::Generator => ceiling = Ceiling::Generator(middle),
+                RateVerdict::Held => low = middle,
+                RateVerdict::Broken => ceiling = Ceiling::Broken(middle),
+                RateVerdict::Generator => ceiling = Ceiling::Generator(middle),
             }
         }
         Ok((low, ceiling))
@@ -389,8 +389,8 @@ impl<E> Searcher<'_, E> {
                 }
                 let Some(rate) = below.pop() else { continue };
                 // Twice, because all that was found above it is given up for it.
-                if self.decide(rate, Purpose::Below)? == Opinion::Broken
-                    && self.decide(rate, Purpose::Below)? == Opinion::Broken
+                if self.decide(rate, Purpose::Below)? == RateVerdict::Broken
+                    && self.decide(rate, Purpose::Below)? == RateVerdict::Broken
                 {
                     gap = Some(rate);
                     break 'rounds;
@@ -527,48 +527,53 @@ impl<E> Searcher<'_, E> {
     }
 
     /// One window decides that a rate holds, two of three that it does not.
-    fn decide(&mut self, rate: f64, purpose: Purpose) -> Result<Opinion, E> {
+    fn decide(&mut self, rate: f64, purpose: Purpose) -> Result<RateVerdict, E> {
         let first = self.window(rate, purpose)?;
-        let opinion = if first.held {
-            Opinion::Held
+        let verdict = if first.held {
+            RateVerdict::Held
         } else if first.connections_full && self.connections < self.plan.most_connections {
             self.decide_with_more(rate, purpose)?
         } else {
             self.decide_again(rate, purpose, first.generator_limited)?
         };
-        self.seen.push((rate, opinion == Opinion::Held));
-        Ok(opinion)
+        self.seen.push((rate, verdict == RateVerdict::Held));
+        Ok(verdict)
     }
 
     /// Two more windows, unless the first of them breaks as well.
-    fn decide_again(&mut self, rate: f64, purpose: Purpose, limited: bool) -> Result<Opinion, E> {
+    fn decide_again(
+        &mut self,
+        rate: f64,
+        purpose: Purpose,
+        limited: bool,
+    ) -> Result<RateVerdict, E> {
         let second = self.window(rate, purpose)?;
         let mut limited = u32::from(limited);
         if second.held {
             let third = self.window(rate, purpose)?;
             if third.held {
-                return Ok(Opinion::Held);
+                return Ok(RateVerdict::Held);
             }
             limited += u32::from(third.generator_limited);
         } else {
             limited += u32::from(second.generator_limited);
         }
         Ok(if limited == 2 {
-            Opinion::Generator
+            RateVerdict::Generator
         } else {
-            Opinion::Broken
+            RateVerdict::Broken
         })
     }
 
     /// All connections were in use: perhaps they were too few.
-    fn decide_with_more(&mut self, rate: f64, purpose: Purpose) -> Result<Opinion, E> {
+    fn decide_with_more(&mut self, rate: f64, purpose: Purpose) -> Result<RateVerdict, E> {
         let before = self.connections;
         let mut limited = true;
         while self.connections < self.plan.most_connections {
             self.connections = (self.connections * 2).min(self.plan.most_connections);
             let seen = self.window(rate, purpose)?;
             if seen.held {
-                return Ok(Opinion::Held);
+                return Ok(RateVerdict::Held);
             }
             limited &= seen.generator_limited;
             if !seen.connections_full {
@@ -577,9 +582,9 @@ impl<E> Searcher<'_, E> {
         }
         self.connections = before;
         Ok(if limited {
-            Opinion::Generator
+            RateVerdict::Generator
         } else {
-            Opinion::Broken
+            RateVerdict::Broken
         })
     }
 

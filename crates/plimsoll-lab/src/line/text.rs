@@ -2,12 +2,12 @@
 
 use std::fmt::{self, Write};
 
-use super::figures::{HEADINGS, NOTHING, Row, law, rate, rows, sentence, shown};
+use super::figures::{HEADINGS, NOTHING, Row, law, rows, sentence, shown};
 use super::limit::limit;
 use super::outcome::{Line, Window};
 use crate::text_table::TextTable;
 use crate::wording::{TextFormat, write_labelled, write_machine, write_wrapped};
-use plimsoll_model::Threshold;
+use plimsoll_model::{Threshold, rate_figures};
 
 /// The line, the curve, the conditions; ends with a line break.
 pub fn to_text(line: &Line, format: TextFormat) -> String {
@@ -41,7 +41,7 @@ fn write_all(out: &mut String, line: &Line, format: TextFormat) -> fmt::Result {
     if let Some(knee) = line.knee {
         let knee = format!(
             "{}/s: above it, load brings more waiting than throughput",
-            rate(knee)
+            rate_figures(knee)
         );
         write_labelled(out, format, "knee", &knee)?;
     }

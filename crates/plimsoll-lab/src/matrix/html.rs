@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use plimsoll_model::counted;
+use plimsoll_model::{counted, escaped_html};
 use plimsoll_report::page::{html_page, short_bytes, short_number, short_time};
-use plimsoll_report::plot::{Axis, Line, Plot, escaped};
+use plimsoll_report::plot::{Axis, Line, Plot};
 
 use super::outcome::{CellResult, Figure, Matrix, Winner};
 use super::table::{cell, limit, load, remark, short, shown, size, variation};
@@ -19,7 +19,7 @@ pub fn to_html(matrix: &Matrix) -> String {
         page,
         "<header><h1>{}</h1><p class=\"shape\">{} × {} × {}, {} of {:?} after \
          {:?} each, in random order (seed {})</p>",
-        escaped(&matrix.name),
+        escaped_html(&matrix.name),
         counted(matrix.targets.len() as u64, "target"),
         counted(matrix.loads.len() as u64, "load"),
         counted(matrix.sizes.len() as u64, "size"),
@@ -33,8 +33,8 @@ pub fn to_html(matrix: &Matrix) -> String {
         write!(
             page,
             "<p class=\"shape\">{} <code>{}</code></p>",
-            escaped(name),
-            escaped(&command.join(" "))
+            escaped_html(name),
+            escaped_html(&command.join(" "))
         )
         .expect(IN_MEMORY);
     }
@@ -71,7 +71,7 @@ fn judged(page: &mut String, matrix: &Matrix, figure: Figure) {
     )
     .expect(IN_MEMORY);
     for (name, _) in &matrix.targets {
-        write!(page, "<th>{}</th>", escaped(name)).expect(IN_MEMORY);
+        write!(page, "<th>{}</th>", escaped_html(name)).expect(IN_MEMORY);
     }
     if matrix.targets.len() > 1 {
         page.push_str("<th>ahead</th>");
@@ -83,8 +83,8 @@ fn judged(page: &mut String, matrix: &Matrix, figure: Figure) {
             write!(
                 page,
                 "<tr><th scope=\"row\">{}</th><th scope=\"row\">{}</th>",
-                escaped(&size.name),
-                escaped(&load.name)
+                escaped_html(&size.name),
+                escaped_html(&load.name)
             )
             .expect(IN_MEMORY);
             for result in matrix.row(size_index, load_index) {
@@ -93,7 +93,7 @@ fn judged(page: &mut String, matrix: &Matrix, figure: Figure) {
             }
             if matrix.targets.len() > 1 {
                 let text = winner.map_or_else(String::new, |winner| {
-                    let name = escaped(&matrix.targets[winner.target].0);
+                    let name = escaped_html(&matrix.targets[winner.target].0);
                     let clear = if winner.is_clear { "" } else { ", not clear" };
                     format!("{name}{clear}")
                 });
@@ -114,12 +114,12 @@ fn judged_cell(result: &CellResult, figure: Figure, ahead: Option<Winner>) -> St
         };
         return format!("<td{class}>{state}</td>");
     };
-    let text = escaped(&shown(figure, value));
+    let text = escaped_html(&shown(figure, value));
     let spread = variation(result, figure);
     let spread = if spread.is_empty() {
         String::new()
     } else {
-        format!(" <small>{}</small>", escaped(&spread))
+        format!(" <small>{}</small>", escaped_html(&spread))
     };
     match ahead {
         Some(winner) if winner.is_clear => {
@@ -221,7 +221,7 @@ fn by_trial(matrix: &Matrix, size: usize, figure: Figure, axis: Axis) -> Option<
                 .filter(|result| result.cell.size == size && result.cell.target == target)
                 .flat_map(CellResult::measured)
                 .zip(1..)
-                .map(|(figures, number)| (f64::from(number), figure.of(figures)));
+                .map(|(figures, number)| (f64::from(number), figure.read(figures)));
             Line {
                 label: name.clone(),
                 points: trials.collect(),
@@ -246,7 +246,7 @@ fn cells(page: &mut String, matrix: &Matrix) {
             page,
             "<section class=\"n\"><h2>{}</h2><div class=\"wide\"><table><tr>\
              <th scope=\"col\">load</th><th scope=\"col\">target</th>",
-            escaped(&size(plan))
+            escaped_html(&size(plan))
         )
         .expect(IN_MEMORY);
         for figure in Figure::ALL {
@@ -266,19 +266,19 @@ fn one(page: &mut String, matrix: &Matrix, result: &CellResult) {
     write!(
         page,
         "<tr><th scope=\"row\">{}</th><th scope=\"row\">{}</th>",
-        escaped(&load(&matrix.loads[result.cell.load], result.connections)),
-        escaped(&matrix.targets[result.cell.target].0)
+        escaped_html(&load(&matrix.loads[result.cell.load], result.connections)),
+        escaped_html(&matrix.targets[result.cell.target].0)
     )
     .expect(IN_MEMORY);
     if result.measured().count() > 0 {
         for figure in Figure::ALL {
-            write!(page, "<td>{}</td>", escaped(&cell(result, figure))).expect(IN_MEMORY);
+            write!(page, "<td>{}</td>", escaped_html(&cell(result, figure))).expect(IN_MEMORY);
         }
         write!(
             page,
             "<td>{}</td><td>{}</td>",
             result.errors(),
-            escaped(&limit(result))
+            escaped_html(&limit(result))
         )
         .expect(IN_MEMORY);
     }
@@ -288,7 +288,7 @@ fn one(page: &mut String, matrix: &Matrix, result: &CellResult) {
             page,
             "<tr><td></td><td></td><td colspan=\"{}\" style=\"text-align:left;white-space:normal\">{}</td></tr>",
             Figure::ALL.len() + 2,
-            escaped(&remark)
+            escaped_html(&remark)
         )
         .expect(IN_MEMORY);
     }

@@ -139,7 +139,7 @@ impl<'a> Document<'a> {
                 .collect(),
             winners,
             trials_of_earlier_runs: matrix.kept,
-            conditions: ConditionsDocument::of(&matrix.conditions),
+            conditions: ConditionsDocument::from_conditions(&matrix.conditions),
         }
     }
 }

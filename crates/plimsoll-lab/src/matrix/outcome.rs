@@ -122,7 +122,7 @@ impl Figure {
     }
 
     /// The figure of one trial.
-    pub fn of(self, figures: &Figures) -> Option<f64> {
+    pub fn read(self, figures: &Figures) -> Option<f64> {
         let rate = figures.requests_per_second;
         let cost = |side: &Usage| side.cpu_us_per_request(rate);
         match self {
@@ -241,7 +241,7 @@ impl CellResult {
 
     fn values(&self, figure: Figure) -> Vec<f64> {
         self.measured()
-            .filter_map(|figures| figure.of(figures))
+            .filter_map(|figures| figure.read(figures))
             .collect()
     }
 

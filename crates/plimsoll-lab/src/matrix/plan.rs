@@ -145,7 +145,7 @@ pub fn compile(
     let seed = root.count("seed", 0..=usize::MAX);
     let repeats = root.count("repeats", 1..=1000);
     let warm_up = root.duration("warm_up");
-    let window = root.take("window").and_then(|value| {
+    let window = root.take_value("window").and_then(|value| {
         let text = as_text(&value)?;
         let window = value.check(parse_duration(text))?;
         if window < Duration::from_millis(100) {
@@ -209,7 +209,7 @@ pub fn compile(
 }
 
 fn cores_of(table: &mut Table<'_>, key: &'static str) -> Vec<usize> {
-    let cores = table.take(key).and_then(|value| {
+    let cores = table.take_value(key).and_then(|value| {
         let text = as_text(&value)?;
         let cores = value.check(cores::parse(text))?;
         let available = cores::available();
@@ -222,9 +222,9 @@ fn cores_of(table: &mut Table<'_>, key: &'static str) -> Vec<usize> {
 }
 
 fn load(mut table: Table<'_>, fixed: &Placeholders, names: &mut Names) -> Option<LoadPlan> {
-    let name = names.take(&mut table);
+    let name = names.read_name(&mut table);
     let connections = table.count("connections", 1..=1_000_000);
-    let rate = table.take("rate").and_then(|value| {
+    let rate = table.take_value("rate").and_then(|value| {
         let text = as_text(&value)?;
         let rate = value.check(parse_rate(text))?;
         if rate.per_second() <= 0.0 {
@@ -232,8 +232,8 @@ fn load(mut table: Table<'_>, fixed: &Placeholders, names: &mut Names) -> Option
         }
         Some(rate)
     });
-    let command = table.take("command");
-    let flags = table.take("flags");
+    let command = table.take_value("command");
+    let flags = table.take_value("flags");
     if command.is_some() && flags.is_some() {
         table.wrong(
             "both `command` and `flags` are given",
@@ -271,10 +271,10 @@ fn load(mut table: Table<'_>, fixed: &Placeholders, names: &mut Names) -> Option
 }
 
 fn size(mut table: Table<'_>, names: &mut Names) -> Option<SizePlan> {
-    let name = names.take(&mut table);
+    let name = names.read_name(&mut table);
     let cpus = table.positive("cpus");
     let memory = table.bytes("memory");
-    let limited = match table.take("limits") {
+    let limited = match table.take_value("limits") {
         None => Some(Limited::default()),
         Some(value) => as_text(&value).and_then(|text| {
             let all = [Limited::Target, Limited::Generator, Limited::Both];

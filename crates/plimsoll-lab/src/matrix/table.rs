@@ -1,6 +1,6 @@
 //! The cells of a matrix in words, the same in text and on pages.
 
-use plimsoll_model::{ByteSize, Unit, counted, grouped, three_figures};
+use plimsoll_model::{ByteSize, Unit, counted, grouped, rough_percent, three_figures};
 
 use super::outcome::{CellResult, Figure, Matrix, Winner};
 use super::plan::{Limited, LoadPlan, SizePlan};
@@ -39,14 +39,9 @@ pub(super) fn variation(result: &CellResult, figure: Figure) -> String {
 
 /// Spread of the trials below a heading with the unit: `3.1`.
 pub(super) fn percent(result: &CellResult, figure: Figure) -> String {
-    result.variation(figure).map_or_else(String::new, |part| {
-        let percent = part * 100.0;
-        if percent < 9.95 {
-            format!("{percent:.1}")
-        } else {
-            format!("{percent:.0}")
-        }
-    })
+    result
+        .variation(figure)
+        .map_or_else(String::new, rough_percent)
 }
 
 /// Why a cell has fewer figures than trials, if it does.

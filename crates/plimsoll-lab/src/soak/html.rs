@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use plimsoll_model::{counted, grouped};
+use plimsoll_model::{counted, escaped_html, grouped};
 use plimsoll_report::page::{Card, cards, html_page, short_bytes, short_number, short_time};
-use plimsoll_report::plot::{Axis, Line, Plot, escaped};
+use plimsoll_report::plot::{Axis, Line, Plot};
 
 use super::outcome::{ScenarioResult, Soak};
 use super::series::{Kind, Series};
@@ -24,7 +24,7 @@ pub fn to_html(soak: &Soak) -> String {
     write!(
         page,
         "<header><h1>{}</h1><p class=\"shape\">{} of {}, sampled every {}, scale {}</p>",
-        escaped(&title),
+        escaped_html(&title),
         counted(soak.scenarios.len() as u64, "scenario"),
         time(soak.duration_secs),
         time(soak.sample_secs),
@@ -75,11 +75,11 @@ fn overview(page: &mut String, soak: &Soak) {
         write!(
             page,
             "<tr><th>{}</th><td class=\"{}\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-            escaped(&scenario.name),
+            escaped_html(&scenario.name),
             scenario.verdict().judgement().class(),
             scenario.verdict().name(),
             by_thirds(scenario).name(),
-            escaped(deciding.map_or("", |it| &it.name)),
+            escaped_html(deciding.map_or("", |it| &it.name)),
             deciding.map_or_else(String::new, |it| signed(it.kind, it.assessment.per_hour[0])),
             sum(|load| load.ok),
             sum(|load| load.failed),
@@ -93,7 +93,7 @@ fn section(page: &mut String, scenario: &ScenarioResult) {
     write!(
         page,
         "<section><h2>{}: <span class=\"{}\">{}</span></h2>",
-        escaped(&scenario.name),
+        escaped_html(&scenario.name),
         scenario.verdict().judgement().class(),
         scenario.verdict().name()
     )
@@ -203,7 +203,7 @@ fn series_table(page: &mut String, scenario: &ScenarioResult) {
             page,
             "<tr><th>{}</th><td class=\"{}\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
              <td>{}</td><td>{}</td><td>{}</td></tr>",
-            escaped(&series.name),
+            escaped_html(&series.name),
             it.verdict.judgement().class(),
             it.verdict.name(),
             it.shape.name(),

@@ -21,7 +21,7 @@ pub fn to_json(soak: &Soak) -> String {
         scale: soak.scale,
         scenarios: soak.scenarios.iter().map(Scenario::new).collect(),
         scenarios_of_earlier_runs: soak.kept,
-        conditions: ConditionsDocument::of(&soak.conditions),
+        conditions: ConditionsDocument::from_conditions(&soak.conditions),
     })
 }
 

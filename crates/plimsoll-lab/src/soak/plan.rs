@@ -124,7 +124,7 @@ pub fn compile(
     let fixed = fixed(directory, plimsoll);
     let name = root.text("name");
     let duration = root.duration("duration");
-    let sample = root.take("sample").and_then(|value| {
+    let sample = root.take_value("sample").and_then(|value| {
         let text = as_text(&value)?;
         let sample = value.check(plimsoll_model::parse_duration(text))?;
         if sample < Duration::from_millis(100) {
@@ -172,7 +172,7 @@ fn scenario(mut table: Table<'_>, fixed: &Placeholders, names: &mut Names) -> Op
     }
     let defaults = Patterns::default();
     let mut patterns = |key: &'static str, default: Vec<String>| {
-        let given = table.take(key)?;
+        let given = table.take_value(key)?;
         let without_page = page
             .is_none()
             .then_some("needs `metrics`, the page to read");
@@ -203,10 +203,10 @@ fn scenario(mut table: Table<'_>, fixed: &Placeholders, names: &mut Names) -> Op
 }
 
 fn load(mut table: Table<'_>, fixed: &Placeholders, names: &mut Names) -> Option<SoakLoad> {
-    let name = names.take(&mut table);
+    let name = names.read_name(&mut table);
     let workers = table.count("workers", 1..=1_000_000);
     let longest = table.duration("longest");
-    let Some(value) = table.take("command") else {
+    let Some(value) = table.take_value("command") else {
         table.missing(
             "command",
             "such as command = \"{plimsoll} load -c {workers} -z {time} --json {url}\"",

@@ -79,7 +79,7 @@ impl Folder {
 
     /// The result of a scenario that has ended, with its samples.
     pub(super) fn finished(&self, scenario: &str) -> Option<ScenarioResult> {
-        let folder = self.of(scenario);
+        let folder = self.scenario_folder(scenario);
         let json = fs::read(folder.join(VERDICT)).ok()?;
         // By way of a value: numbers keep their text in JSON, and flattened structures cannot take them so.
         let json: serde_json::Value = serde_json::from_slice(&json).ok()?;
@@ -100,7 +100,7 @@ impl Folder {
 
     /// Where the samples of a scenario go; those of a run that was cut off are kept beside them, as `samples.1.csv` and so on.
     pub(super) fn samples(&self, scenario: &str) -> Result<PathBuf, FolderError> {
-        let folder = self.of(scenario);
+        let folder = self.scenario_folder(scenario);
         let path = folder.join(SAMPLES);
         let made = fs::create_dir_all(&folder).and_then(|()| {
             let is_free = |path: &PathBuf| !path.exists();
@@ -120,10 +120,10 @@ impl Folder {
     /// Keeps the result of a scenario that has ended.
     pub(super) fn keep(&self, result: &ScenarioResult) -> Result<(), FolderError> {
         let json = serde_json::to_vec_pretty(result).expect("plain values");
-        write(&self.of(&result.name).join(VERDICT), &json)
+        write(&self.scenario_folder(&result.name).join(VERDICT), &json)
     }
 
-    fn of(&self, scenario: &str) -> PathBuf {
+    fn scenario_folder(&self, scenario: &str) -> PathBuf {
         self.path.join(file_name(scenario))
     }
 }

@@ -1,6 +1,6 @@
 //! The figures whose course is followed.
 
-use plimsoll_model::{ByteSize, Unit, grouped, three_figures};
+use plimsoll_model::{ByteSize, Unit, grouped, percentage, three_figures};
 use plimsoll_report::SummaryDocument;
 
 /// A figure of a result.
@@ -106,7 +106,7 @@ impl Figure {
                 let bytes = value as u64;
                 ByteSize(bytes).to_string()
             }
-            Self::ErrorShare => format!("{} %", three_figures(value * 100.0)),
+            Self::ErrorShare => percentage(value * 100.0),
         }
     }
 }

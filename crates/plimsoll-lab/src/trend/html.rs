@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use plimsoll_model::counted;
+use plimsoll_model::{counted, escaped_html};
 use plimsoll_report::page::{html_page, short_bytes, short_number, short_share, short_time};
-use plimsoll_report::plot::{Axis, Band, Line, Plot, escaped};
+use plimsoll_report::plot::{Axis, Band, Line, Plot};
 
 use super::text::{row, step};
 use super::{Figure, Series, Trend};
@@ -18,14 +18,14 @@ pub fn to_html(trend: &Trend) -> String {
         "Trend over {}",
         counted(trend.points.len() as u64, "result")
     );
-    let mut page = format!("<header><h1>{}</h1>", escaped(&title));
+    let mut page = format!("<header><h1>{}</h1>", escaped_html(&title));
     if let (Some(first), Some(last)) = (trend.points.first(), trend.points.last()) {
         write!(
             page,
             "<p class=\"shape\">from {} to {}: {}</p>",
-            escaped(&first.name),
-            escaped(&last.name),
-            escaped(&first.load)
+            escaped_html(&first.name),
+            escaped_html(&last.name),
+            escaped_html(&first.load)
         )
         .expect(IN_MEMORY);
     }
@@ -67,7 +67,7 @@ fn steps(page: &mut String, trend: &Trend) {
                 "<p class=\"{}\">{}: {}</p>",
                 series.judgement(change).class(),
                 series.figure.title(),
-                escaped(&step(trend, series, change))
+                escaped_html(&step(trend, series, change))
             )
             .expect(IN_MEMORY);
         }
@@ -86,7 +86,7 @@ fn levels(page: &mut String, trend: &Trend) {
             page,
             "<tr><th scope=\"row\">{}</th><td>{level}</td><td>{interval}</td><td>{}</td></tr>",
             series.figure.title(),
-            escaped(&since)
+            escaped_html(&since)
         )
         .expect(IN_MEMORY);
     }
@@ -163,7 +163,7 @@ fn table(page: &mut String, trend: &Trend) {
             page,
             "<tr><td>{}</td><th scope=\"row\">{}</th>",
             position + 1,
-            escaped(&point.name)
+            escaped_html(&point.name)
         )
         .expect(IN_MEMORY);
         for series in &trend.series {

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use plimsoll_lab::profile::{
-    CallGraph, Profile, ProfileError, ProfileKind, ProfilePlan, flame, take, text,
+    CallGraph, Profile, ProfileError, ProfileKind, ProfilePlan, flame, take_profile, text,
 };
 use plimsoll_load::Interrupt;
 use plimsoll_wire::process::{Process, ProcessSpec};
@@ -39,7 +39,7 @@ fn a_wait_is_found_with_what_is_waited_for() {
         kind: ProfileKind::OffCpu,
         ..plan(own, Some(CallGraph::FramePointers))
     };
-    match take(&plan, &Interrupt::default()) {
+    match take_profile(&plan, &Interrupt::default()) {
         Ok(profile) => {
             let threads = profile.threads();
             let planted = threads.iter().find(|it| it.name == "planted-wait");
@@ -69,7 +69,7 @@ fn hot(call_graph: Option<CallGraph>) -> Option<Profile> {
         ..ProcessSpec::default()
     })
     .unwrap();
-    let profile = match take(&plan(process.id(), call_graph), &Interrupt::default()) {
+    let profile = match take_profile(&plan(process.id(), call_graph), &Interrupt::default()) {
         Ok(profile) => Some(profile),
         Err(error @ (ProfileError::NotPermitted { .. } | ProfileError::Event { .. })) => {
             assert!(error.to_string().contains(&process.id().to_string()));
@@ -122,6 +122,6 @@ fn a_stack_is_whole_without_being_requested() {
 
 #[test]
 fn a_process_that_is_not_there_is_reported() {
-    let error = take(&plan(u32::MAX / 4, None), &Interrupt::default()).unwrap_err();
+    let error = take_profile(&plan(u32::MAX / 4, None), &Interrupt::default()).unwrap_err();
     assert!(matches!(error, ProfileError::NoProcess(_)), "{error}");
 }

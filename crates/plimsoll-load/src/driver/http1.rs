@@ -10,7 +10,7 @@ use plimsoll_wire::SystemClock;
 
 use super::outlasting::{OutlastingParts, PartSink, Turn};
 use super::{Driver, Tasks, WorkerState, begin};
-use crate::worker::Seat;
+use crate::worker::ConnectionSlot;
 use crate::worker::back_off::BackOff;
 use crate::worker::pace::{Finished, Start};
 use crate::worker::user::{Recorder, UnderWay, VirtualUser, live};
@@ -23,18 +23,18 @@ pub(crate) struct Http1Driver;
 impl Driver for Http1Driver {
     fn start<W: HttpWorkload>(
         &self,
-        seat: &Seat<'_>,
+        slot: &ConnectionSlot<'_>,
         make: &dyn Fn(usize) -> W,
         tasks: &mut Tasks,
     ) {
-        let shared = seat.shared();
+        let shared = slot.shared();
         let user = Http1User {
             connections: shared.plan.endpoints.iter().map(|_| None).collect(),
-            workload: make(seat.index()),
-            back_off: BackOff::new(shared.plan.seed.wrapping_add(seat.index() as u64)),
+            workload: make(slot.index()),
+            back_off: BackOff::new(shared.plan.seed.wrapping_add(slot.index() as u64)),
             shared: Rc::clone(shared),
         };
-        let (pacer, recorder) = (seat.pacer(0), Rc::clone(&shared.recorder));
+        let (pacer, recorder) = (slot.pacer(0), Rc::clone(&shared.recorder));
         tasks.spawn_local(async move {
             live(user, pacer, recorder).await;
             Ok(())

@@ -23,10 +23,10 @@ use plimsoll_wire::h2::Settings;
 
 use self::link::{Connecting, Link, Open};
 use self::place::StreamSlot;
-use self::taking::{News, Taking};
+use self::taking::{News, ResponseReading};
 use super::{Driver, Tasks, WorkerState};
 use crate::plan::Http2Plan;
-use crate::worker::Seat;
+use crate::worker::ConnectionSlot;
 use crate::worker::back_off::BackOff;
 use crate::worker::coalescing::Coalescing;
 use crate::worker::pace::{Finished, StreamPacer};
@@ -42,15 +42,15 @@ pub(crate) struct Http2Driver(pub(crate) Http2Plan);
 impl Driver for Http2Driver {
     fn start<W: HttpWorkload>(
         &self,
-        seat: &Seat<'_>,
+        slot: &ConnectionSlot<'_>,
         make: &dyn Fn(usize) -> W,
         tasks: &mut Tasks,
     ) {
-        let shared = seat.shared();
+        let shared = slot.shared();
         let plan = &shared.plan;
         let settings = self.0.settings(&plan.limits);
         let streams = settings.streams as usize;
-        let first = seat.index() * streams;
+        let first = slot.index() * streams;
         let now = SystemClock.now();
         let user = StreamsUser {
             // Each place is a virtual user, which begins at a request of its own.
@@ -59,15 +59,15 @@ impl Driver for Http2Driver {
                 .collect(),
             in_play: 0,
             under_way: 0,
-            links: (plan.seed.wrapping_add(seat.index() as u64)..)
+            links: (plan.seed.wrapping_add(slot.index() as u64)..)
                 .zip(&plan.endpoints)
                 .map(|(seed, _)| Link::new(seed))
                 .collect(),
             settings,
-            coalescing: seat.coalescing(),
+            coalescing: slot.coalescing(),
             news: News::default(),
             turn: 0,
-            pacer: seat.stream_pacer(),
+            pacer: slot.stream_pacer(),
             shared: Rc::clone(shared),
         };
         tasks.spawn_local(async move {
@@ -293,7 +293,7 @@ impl<W: HttpWorkload> StreamsUser<W> {
             ..
         } = &mut links[endpoint];
         let mut take = |open: &mut Open, back_off: &mut BackOff| {
-            let mut taking = Taking {
+            let mut taking = ResponseReading {
                 endpoint,
                 places,
                 coalescing: coalescing.as_deref(),

@@ -12,7 +12,7 @@ use tokio::sync::OnceCell;
 use super::outlasting::{OutlastingParts, PartSink, Turn};
 use super::{Driver, MOST_ATTEMPTS, NEVER, Tasks, WorkerState, begin};
 use crate::plan::Http3Plan;
-use crate::worker::Seat;
+use crate::worker::ConnectionSlot;
 use crate::worker::back_off::BackOff;
 use crate::worker::pace::{Finished, Start};
 use crate::worker::user::{Recorder, UnderWay, VirtualUser, live};
@@ -25,23 +25,23 @@ pub(crate) struct Http3Driver(pub(crate) Http3Plan);
 impl Driver for Http3Driver {
     fn start<W: HttpWorkload>(
         &self,
-        seat: &Seat<'_>,
+        slot: &ConnectionSlot<'_>,
         make: &dyn Fn(usize) -> W,
         tasks: &mut Tasks,
     ) {
-        let shared = seat.shared();
+        let shared = slot.shared();
         let streams = self.0.streams as usize;
         let connection = Rc::new(QuicConnection::new(
             shared.plan.endpoints.len(),
-            shared.plan.seed.wrapping_add(seat.index() as u64),
+            shared.plan.seed.wrapping_add(slot.index() as u64),
         ));
         for place in 0..streams {
             let user = QuicUser {
                 shared: Rc::clone(shared),
                 connection: Rc::clone(&connection),
-                workload: make(seat.index() * streams + place),
+                workload: make(slot.index() * streams + place),
             };
-            let (pacer, recorder) = (seat.pacer(place), Rc::clone(&shared.recorder));
+            let (pacer, recorder) = (slot.pacer(place), Rc::clone(&shared.recorder));
             tasks.spawn_local(async move {
                 live(user, pacer, recorder).await;
                 Ok(())

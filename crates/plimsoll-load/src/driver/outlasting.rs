@@ -68,20 +68,20 @@ impl<R: ResponseReader> OutlastingParts<'_, R> {
     fn take_head(&mut self, head: Head<'_>) {
         self.reader.head(head);
         if self.reader.is_refused() {
-            self.turn.take(&self.turn.is_given_up);
+            self.turn.set_flag(&self.turn.is_given_up);
         }
     }
 
     pub(super) fn report_opening(&mut self, opening: &Opening) {
         if self.reader.was_opened() {
             self.reader.opened(self.exchange.clone(), opening);
-            self.turn.take(&self.turn.is_open);
+            self.turn.set_flag(&self.turn.is_open);
         }
     }
 
     fn take_content(&mut self, piece: &[u8]) {
         if self.reader.content(piece, self.http3) {
-            self.turn.take(&self.turn.is_given_up);
+            self.turn.set_flag(&self.turn.is_given_up);
         }
     }
 }
@@ -119,7 +119,7 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    fn take(&self, flag: &Cell<bool>) {
+    fn set_flag(&self, flag: &Cell<bool>) {
         flag.set(true);
         self.taken.notify_waiters();
     }

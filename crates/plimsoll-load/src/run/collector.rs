@@ -68,7 +68,10 @@ impl Collector {
     }
 
     /// Takes over what a worker handed over; returns its memory, and the seconds that are complete.
-    pub(crate) fn take(&mut self, published: Published) -> (Box<Interval>, Vec<Second>) {
+    pub(crate) fn collect_published(
+        &mut self,
+        published: Published,
+    ) -> (Box<Interval>, Vec<Second>) {
         let Published {
             worker,
             at,
@@ -232,7 +235,7 @@ mod tests {
     fn a_second_is_reported_once_every_worker_has_handed_it_over() {
         let mut collector = Collector::new(Interval::new(0, false), 2, Duration::ZERO);
         let mut oks = |worker, millis, ok, is_last| {
-            let (_, seconds) = collector.take(published(worker, millis, ok, is_last));
+            let (_, seconds) = collector.collect_published(published(worker, millis, ok, is_last));
             seconds
                 .iter()
                 .map(|second| second.tick.ok)
@@ -256,7 +259,7 @@ mod tests {
             (0, 1500, true),
             (1, 1501, true),
         ] {
-            let (_, seconds) = collector.take(published(worker, millis, 10, is_last));
+            let (_, seconds) = collector.collect_published(published(worker, millis, 10, is_last));
             let ticks = seconds.iter().map(|second| &second.tick);
             ticks_seen.extend(ticks.map(|tick| (tick.ok, tick.length.as_millis())));
         }
@@ -268,7 +271,11 @@ mod tests {
         let mut collector = Collector::new(Interval::new(0, false), 1, Duration::from_secs(1));
         let marks: Vec<_> = [1001, 2001, 2500]
             .into_iter()
-            .flat_map(|millis| collector.take(published(0, millis, 1, millis == 2500)).1)
+            .flat_map(|millis| {
+                collector
+                    .collect_published(published(0, millis, 1, millis == 2500))
+                    .1
+            })
             .map(|second| second.tick.warm_up)
             .collect();
         assert_eq!(marks, [true, false, false]);
@@ -282,7 +289,7 @@ mod tests {
         last.interval.from_started.record(Duration::from_millis(5));
         last.interval
             .record_aborted(now, now, now + Duration::from_secs(1));
-        let (_, seconds) = collector.take(last);
+        let (_, seconds) = collector.collect_published(last);
         let tick = &seconds[0].tick;
         assert!(tick.p50.unwrap().known().is_some());
         assert!(tick.p99.unwrap().is_censored() && tick.max.unwrap().is_censored());
@@ -302,7 +309,7 @@ mod tests {
             published.interval.counts.warm_up = warm_up;
             ticks.extend(
                 collector
-                    .take(published)
+                    .collect_published(published)
                     .1
                     .into_iter()
                     .map(|second| second.tick),

@@ -67,7 +67,7 @@ struct Servers {
 }
 
 impl Servers {
-    fn of(&self, name: Option<&str>) -> Option<ServerFigures> {
+    fn figures_of(&self, name: Option<&str>) -> Option<ServerFigures> {
         let position = match name {
             None => 0,
             Some(name) => 1 + self.names.iter().position(|known| known == name)?,
@@ -165,7 +165,7 @@ impl Judge {
                 server.peak = (memory.max(sample.memory.total_bytes()), fds.max(sample.fds));
             }
         }
-        let sum = Sum::of(interval);
+        let sum = Sum::from_interval(interval);
         // The second in which the run ends reaches a little into the grace period.
         let length = match self.end {
             Some(end) => tick.length.min(end.saturating_sub(began)),
@@ -355,7 +355,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn of(interval: &Interval) -> Self {
+    fn from_interval(interval: &Interval) -> Self {
         let unexpected = match interval.grpc() {
             Some(grpc) => grpc.errors(),
             None => interval
@@ -429,7 +429,7 @@ impl Measured for SoFar<'_> {
     }
 
     fn server(&self, name: Option<&str>) -> Option<ServerFigures> {
-        self.servers.of(name)
+        self.servers.figures_of(name)
     }
 }
 
@@ -464,7 +464,7 @@ impl Measured for Stretch {
     }
 
     fn server(&self, name: Option<&str>) -> Option<ServerFigures> {
-        self.servers.of(name)
+        self.servers.figures_of(name)
     }
 }
 

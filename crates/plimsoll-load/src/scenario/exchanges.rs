@@ -338,7 +338,7 @@ impl<'a> Recorder<'a> {
 
     /// - `dropped`: iterations that were dropped until now.
     pub(super) fn take_second(&mut self, published: Published, dropped: u64) {
-        let (_, complete) = self.collector.take(published);
+        let (_, complete) = self.collector.collect_published(published);
         for second in complete {
             self.collector.recycle(second.interval);
             self.ticks.push(second.tick);

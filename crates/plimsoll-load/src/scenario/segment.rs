@@ -109,7 +109,7 @@ impl Fraction {
     }
 
     /// As a number of parts of the whole.
-    fn of(self, parts: u64) -> u64 {
+    fn in_parts(self, parts: u64) -> u64 {
         self.numerator * (parts / self.denominator)
     }
 }
@@ -180,7 +180,7 @@ impl Segment {
             }
         }
         let lengths = all.windows(2).map(|pair| match pair {
-            [start, end] => (*start, end.of(round) - start.of(round)),
+            [start, end] => (*start, end.in_parts(round) - start.in_parts(round)),
             _ => (Fraction::ZERO, 0),
         });
         Ok(Self {

@@ -188,7 +188,7 @@ impl Worker {
                 break;
             }
         }
-        let rest = sinks.borrow_mut().take();
+        let rest = sinks.borrow_mut().take_samples();
         self.reports.send(Report::Samples(rest)).ok();
         if let Some(exchanges) = exchanges {
             let last = Published {
@@ -232,7 +232,7 @@ impl Worker {
 
     /// Hands samples over; if the receiver is behind, they are kept for the next time.
     fn report(&self, sinks: &RefCell<Sinks>) {
-        let taken = sinks.borrow_mut().take();
+        let taken = sinks.borrow_mut().take_samples();
         if taken.is_empty() {
             return;
         }

@@ -16,7 +16,7 @@ fn stage(seconds: u64, level: f64) -> Stage {
     }
 }
 
-fn take(mut schedule: impl Schedule, count: usize) -> Vec<Duration> {
+fn first_arrivals(mut schedule: impl Schedule, count: usize) -> Vec<Duration> {
     std::iter::from_fn(|| schedule.next_arrival())
         .take(count)
         .collect()
@@ -96,16 +96,16 @@ fn bursts_and_jitter_keep_the_contract() {
 #[test]
 fn a_burst_comes_at_once_and_is_shared_among_the_workers() {
     let profile = || RateProfile::constant(rate(100.0));
-    let whole = take(bursts(profile(), 5, Share::ALL, None), 1_000);
+    let whole = first_arrivals(bursts(profile(), 5, Share::ALL, None), 1_000);
     for (position, arrival) in (0_u64..).zip(&whole) {
         assert_eq!(arrival.as_millis(), u128::from(position / 5 * 50));
     }
     let mut parts: Vec<_> = (0..3)
-        .flat_map(|index| take(bursts(profile(), 5, Share { index, of: 3 }, None), 500))
+        .flat_map(|index| first_arrivals(bursts(profile(), 5, Share { index, of: 3 }, None), 500))
         .collect();
     parts.sort();
     assert_eq!(parts[..1_000], whole);
-    let random = take(bursts(profile(), 4, Share::ALL, Some(1)), 4_000);
+    let random = first_arrivals(bursts(profile(), 4, Share::ALL, Some(1)), 4_000);
     assert!(random.chunks(4).all(|burst| burst[0] == burst[3]));
     let end = random.last().unwrap().as_secs_f64();
     assert!((34.0..46.0).contains(&end), "{end}");
@@ -120,7 +120,7 @@ fn jitter_delays_by_no_more_than_its_bound_and_evenly() {
             Share::ALL,
         ))
     };
-    let arrivals = take(
+    let arrivals = first_arrivals(
         JitteredArrivals::new(even(), most, Vec::new(), Share::ALL, 3),
         50_000,
     );
@@ -139,7 +139,7 @@ fn jitter_delays_by_no_more_than_its_bound_and_evenly() {
         .sum();
     let mean = late / arrivals.len() as f64;
     assert!((mean - 50.0).abs() < 1.0, "{mean}");
-    let other = take(
+    let other = first_arrivals(
         JitteredArrivals::new(even(), most, Vec::new(), Share::ALL, 4),
         50_000,
     );
@@ -158,10 +158,10 @@ fn even_arrivals_do_not_drift() {
 #[test]
 fn the_shares_of_even_arrivals_make_up_the_whole() {
     let profile = || RateProfile::stages(rate(10.0), &[stage(5, 50.0), stage(5, 20.0)]);
-    let whole = take(EvenArrivals::new(profile(), Share::ALL), usize::MAX);
+    let whole = first_arrivals(EvenArrivals::new(profile(), Share::ALL), usize::MAX);
     let mut parts: Vec<_> = (0..4)
         .flat_map(|index| {
-            take(
+            first_arrivals(
                 EvenArrivals::new(profile(), Share { index, of: 4 }),
                 usize::MAX,
             )
@@ -185,7 +185,7 @@ fn a_ramp_integrates_to_its_area() {
 
 #[test]
 fn poisson_gaps_have_the_mean_and_the_spread_of_an_exponential() {
-    let arrivals = take(
+    let arrivals = first_arrivals(
         PoissonArrivals::new(RateProfile::constant(rate(1000.0)), Share::ALL, 42),
         100_000,
     );
@@ -236,7 +236,7 @@ proptest! {
     ) {
         let stages: Vec<_> = stages.into_iter().map(|(seconds, level)| stage(seconds, level)).collect();
         let profile = RateProfile::stages(rate(initial), &stages);
-        let arrivals = take(EvenArrivals::new(profile, Share::ALL), 2_000);
+        let arrivals = first_arrivals(EvenArrivals::new(profile, Share::ALL), 2_000);
         prop_assert!(arrivals.is_sorted());
     }
 }
@@ -249,7 +249,7 @@ fn recorded_arrivals_are_shared_without_a_gap() {
             .flat_map(|index| {
                 let schedule =
                     RecordedArrivals::new(std::sync::Arc::clone(&times), Share { index, of });
-                take(schedule, 10)
+                first_arrivals(schedule, 10)
             })
             .collect();
         all.sort();

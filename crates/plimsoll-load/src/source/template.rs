@@ -479,7 +479,7 @@ impl Text {
             match piece {
                 TemplatePart::Fixed(text) => out.extend_from_slice(text),
                 TemplatePart::Column { feeder, column } => {
-                    out.extend_from_slice(values.of(*feeder, *column));
+                    out.extend_from_slice(values.value(*feeder, *column));
                 }
                 TemplatePart::Generated(generator) => {
                     generate::write(generator, &mut values.entropy, out);
@@ -508,7 +508,7 @@ impl Text {
             match piece {
                 TemplatePart::Fixed(text) => out.extend_from_slice(text),
                 TemplatePart::Column { feeder, column } => {
-                    push_encoded(values.of(*feeder, *column), out);
+                    push_encoded(values.value(*feeder, *column), out);
                 }
                 TemplatePart::Generated(generator) => {
                     scratch.value.clear();
@@ -522,7 +522,7 @@ impl Text {
 }
 
 impl Values<'_> {
-    fn of(&self, feeder: usize, column: usize) -> &[u8] {
+    fn value(&self, feeder: usize, column: usize) -> &[u8] {
         self.feeders[feeder]
             .table
             .value(self.rows[feeder], column)

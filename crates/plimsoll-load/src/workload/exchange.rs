@@ -327,7 +327,7 @@ impl PlainReader {
         certificate_days: Option<i64>,
     ) -> Option<(&Observer, Facts)> {
         let observer = self.observer.as_ref()?;
-        Some((observer, Facts::of(exchange, certificate_days)?))
+        Some((observer, Facts::from_exchange(exchange, certificate_days)?))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The WebSocket session: a message, the next one back, and so on.
 //!
 //! An exchange is one round trip; that of a new connection includes opening it, the handshake being
-//! a part of the phase `connect`. Over HTTP/2 and HTTP/3 a WebSocket is a stream; those of one seat share a connection to
+//! a part of the phase `connect`. Over HTTP/2 and HTTP/3 a WebSocket is a stream; those of one slot share a connection to
 //! each endpoint.
 
 mod carrier;
@@ -18,7 +18,7 @@ use plimsoll_wire::SystemClock;
 
 use crate::driver::{Tasks, WorkerState, begin};
 use crate::plan::{RunPlan, WebSocketPlan};
-use crate::worker::Seat;
+use crate::worker::ConnectionSlot;
 use crate::worker::back_off::BackOff;
 use crate::worker::pace::{Finished, Pacer, Start};
 use crate::worker::user::{Recorder, UnderWay};
@@ -26,17 +26,17 @@ use crate::worker::user::{Recorder, UnderWay};
 use self::carrier::{Carrier, Opener, Opening};
 
 /// Timeout for the server's close frame.
-const FAREWELL: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Starts the virtual users of one connection.
-pub(crate) fn start(seat: &Seat<'_>, plan: &WebSocketPlan, tasks: &mut Tasks) {
-    let shared = seat.shared();
+pub(crate) fn start(slot: &ConnectionSlot<'_>, plan: &WebSocketPlan, tasks: &mut Tasks) {
+    let shared = slot.shared();
     let opener = Rc::new(Opener::new(&shared.plan, plan.http));
     for place in 0..plan.http.streams() {
         // Users of one connection begin at different requests and draw different masks, too.
-        let index = seat.index() + place * shared.plan.connections;
+        let index = slot.index() + place * shared.plan.connections;
         let session = WebSocketSession::new(shared, plan, &opener, index);
-        let (pacer, recorder) = (seat.pacer(place), Rc::clone(&shared.recorder));
+        let (pacer, recorder) = (slot.pacer(place), Rc::clone(&shared.recorder));
         tasks.spawn_local(async move {
             session.live(pacer, recorder).await;
             Ok(())
@@ -103,7 +103,9 @@ impl WebSocketSession {
         let mut random = self.random;
         let buffer = &self.shared.buffer;
         for open in self.connections.into_iter().flatten() {
-            open.socket.close(mask(&mut random), FAREWELL, buffer).await;
+            open.socket
+                .close(mask(&mut random), CLOSE_TIMEOUT, buffer)
+                .await;
         }
     }
 
@@ -237,7 +239,9 @@ pub(crate) async fn reach(
     let nonce = random.u128(..).to_ne_bytes();
     let clock = &SystemClock;
     let socket = WebSocket::open(stream, &upgrade, nonce, limits, deadline, &buffer, clock).await?;
-    socket.close(mask(&mut random), FAREWELL, &buffer).await;
+    socket
+        .close(mask(&mut random), CLOSE_TIMEOUT, &buffer)
+        .await;
     Ok(())
 }
 

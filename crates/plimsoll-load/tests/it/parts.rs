@@ -65,7 +65,7 @@ fn in_parts(whole: &RunPlan) -> RunSummary {
             Made::Report(report) => reports.push(report),
             Made::Second(second) => {
                 lasts += usize::from(second.is_last);
-                union.take(*second, &mut |standing| shown += standing.tick.ok);
+                union.merge_second(*second, &mut |standing| shown += standing.tick.ok);
             }
         }
     }

@@ -66,7 +66,7 @@ fn a_number_of_round_trips_is_made_exactly() {
         assert_eq!(summary.bytes_sent, number * 11);
         assert_eq!(summary.bytes_received, number * 7);
         // Each says goodbye.
-        eventually(|| origin.farewells() == connections as u64);
+        eventually(|| origin.close_frames() == connections as u64);
         eventually(|| origin.open_connections() == 0);
     }
 }
@@ -199,5 +199,5 @@ fn a_server_without_websockets_is_reported_at_once() {
     assert_eq!(failure.kind, FailureKind::UpgradeRefused);
     let origin = WebSocketOrigin::echo();
     check_reachable(&websocket(&origin)).unwrap();
-    eventually(|| origin.farewells() == 1);
+    eventually(|| origin.close_frames() == 1);
 }

@@ -34,7 +34,7 @@ pub(crate) struct AdminResponse {
 }
 
 impl Call {
-    pub(crate) fn of(request: &Request<'_>, rest: &str) -> Self {
+    pub(crate) fn from_request(request: &Request<'_>, rest: &str) -> Self {
         let segments = rest.split('/').filter(|segment| !segment.is_empty());
         let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
         let kind = request.header("content-type").unwrap_or_default();

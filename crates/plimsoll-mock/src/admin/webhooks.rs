@@ -58,7 +58,7 @@ impl AdminOfMock {
             let text = format!("there is no webhook `{name}`");
             AdminResponse::error(StatusCode::NOT_FOUND, &text)
         })?;
-        let mut webhook = webhook.map_err(|reason| wrong(&reason))?;
+        let mut webhook = webhook.map_err(|error| wrong(&error.to_string()))?;
         if let Some(body) = body {
             replace_content(&mut webhook, &body);
         }

@@ -67,7 +67,7 @@ impl Insertion {
         let mut root = document.root();
         let context = self.context();
         let mut ids = HashSet::new();
-        let given = root.take("rules").map(Value::elements);
+        let given = root.take_value("rules").map(Value::elements);
         if given.is_none() {
             root.missing("rules", "at least one [[rules]]");
         }

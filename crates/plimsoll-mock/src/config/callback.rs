@@ -30,12 +30,12 @@ fn one(value: Value<'_>, context: &Context, names: &[(String, usize)]) -> Option
         }
         Some(CallbackText::Always(text.to_owned()))
     };
-    let url = table.take("url");
+    let url = table.take_value("url");
     if url.is_none() {
         table.missing("url", "such as url = \"http://127.0.0.1:9000/hook\"");
     }
     let url = url.and_then(|value| field(&value));
-    let method = table.take("method");
+    let method = table.take_value("method");
     let method = match &method {
         None => Some("POST"),
         Some(value) => as_text(value).filter(|method| {
@@ -54,13 +54,13 @@ fn one(value: Value<'_>, context: &Context, names: &[(String, usize)]) -> Option
         }
     }
     let mut given = Vec::new();
-    if let Some(value) = table.take("text") {
+    if let Some(value) = table.take_value("text") {
         given.push(respond::text(&value, &making));
     }
-    if let Some(value) = table.take("json") {
+    if let Some(value) = table.take_value("json") {
         given.push(respond::json(&value, &making));
     }
-    if let Some(value) = table.take("base64") {
+    if let Some(value) = table.take_value("base64") {
         given.push(respond::base64(&value));
     }
     if given.len() > 1 {

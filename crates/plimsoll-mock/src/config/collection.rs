@@ -15,8 +15,8 @@ pub(super) fn compile(mut table: Table<'_>, context: &Context) -> Option<Vec<Col
     let id = table.text("id").unwrap_or_else(|| "id".to_owned());
     let persists = table.boolean("persist").unwrap_or(false);
     let most_bytes = table.bytes("max_size").unwrap_or(MOST_BYTES);
-    let file = table.take("file");
-    let data = table.take("data");
+    let file = table.take_value("file");
+    let data = table.take_value("data");
     if !table.was_given("path") {
         table.missing("path", "such as path = \"/users\"");
     }

@@ -15,7 +15,7 @@ pub(super) fn compile(
     table: &mut Table<'_>,
     written: &dyn Fn(&Value<'_>, &str) -> Option<Option<TextTemplate>>,
 ) -> Option<EventScript> {
-    let rounds = match table.take("repeat") {
+    let rounds = match table.take_value("repeat") {
         None => Some(Some(1)),
         Some(value) if value.is_true() => Some(None),
         Some(value) if value.is_false() => Some(Some(1)),
@@ -53,7 +53,7 @@ fn event(
     let mut fields = String::new();
     let mut is_whole = true;
     for key in ["event", "id"] {
-        let Some(value) = table.take(key) else {
+        let Some(value) = table.take_value(key) else {
             continue;
         };
         match as_text(&value) {
@@ -75,7 +75,7 @@ fn event(
         fields.push_str(&retry.as_millis().to_string());
         fields.push('\n');
     }
-    let data = table.take("data");
+    let data = table.take_value("data");
     if data.is_none() {
         table.missing("data", "what the event says");
     }

@@ -10,7 +10,7 @@ use crate::rules::condition::graphql::{Kind, OperationTest};
 pub(super) fn compile(value: Value<'_>) -> Option<Condition> {
     let mut table = value.table()?;
     let kind = |name: &str| Kind::ALL.into_iter().find(|kind| kind.name() == name);
-    let kinds = match table.take("operation") {
+    let kinds = match table.take_value("operation") {
         None => Some(Vec::new()),
         Some(value) => value.texts_with(|name| {
             let known = Kind::ALL.map(Kind::name).join(", ");
@@ -19,11 +19,11 @@ pub(super) fn compile(value: Value<'_>) -> Option<Condition> {
                 .then(|| format!("`{name}` is none of {known}"))
         }),
     };
-    let name = match table.take("name") {
+    let name = match table.take_value("name") {
         None => Some(None),
         Some(value) => field(value).map(Some),
     };
-    let fields = match table.take("fields") {
+    let fields = match table.take_value("fields") {
         None => Some(Vec::new()),
         Some(value) => value.texts_with(|_| None),
     };

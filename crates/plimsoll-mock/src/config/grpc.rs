@@ -18,7 +18,7 @@ use crate::template::content::Content;
 
 /// `{ descriptors = "api.binpb" }`
 pub(super) fn descriptors(mut table: Table<'_>, context: &Context) -> Option<Arc<Descriptors>> {
-    let value = table.take("descriptors");
+    let value = table.take_value("descriptors");
     if value.is_none() {
         table.missing(
             "descriptors",
@@ -40,7 +40,7 @@ pub(super) fn call(value: Value<'_>, context: &Context) -> Option<Vec<Condition>
         return method(&value, Vec::new(), context);
     }
     let mut table = value.table()?;
-    let name = table.take("method");
+    let name = table.take_value("method");
     if name.is_none() {
         table.missing("method", "such as method = \"shop.Cart/Get\"");
     }
@@ -86,7 +86,7 @@ pub(super) fn reply(value: Value<'_>, making: &Making<'_>) -> Option<GrpcReply> 
         return value.wrong_with("the rule asks for no call", Some(hint.to_owned()));
     };
     let mut table = value.table()?;
-    let status = match table.take("status") {
+    let status = match table.take_value("status") {
         None => Some(GrpcStatus::OK),
         Some(value) => as_text(&value).and_then(|name| {
             let mut known = GrpcStatus::all();
@@ -99,7 +99,7 @@ pub(super) fn reply(value: Value<'_>, making: &Making<'_>) -> Option<GrpcReply> 
             status
         }),
     };
-    let json = table.take("json");
+    let json = table.take_value("json");
     let has_messages = json.is_some();
     let mut are_right = true;
     let mut messages = Vec::new();
@@ -127,7 +127,7 @@ pub(super) fn reply(value: Value<'_>, making: &Making<'_>) -> Option<GrpcReply> 
         table.missing("json", "the message that it answers with, or a `status`");
     }
     let message = table
-        .take("message")
+        .take_value("message")
         .map(|value| respond::text(&value, making));
     let mut trailers = Vec::new();
     if let Some(mut table) = table.table("trailers") {

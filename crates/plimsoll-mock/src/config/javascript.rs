@@ -18,14 +18,14 @@ pub(super) fn compile(
         return load(&value, Text::File(&file), TIME, context, names);
     }
     let mut table = value.table()?;
-    let time = table.take("time").map(|value| {
+    let time = table.take_value("time").map(|value| {
         let time = value.check(plimsoll_model::parse_duration(as_text(&value)?))?;
         if time.is_zero() || time > MOST_TIME {
             return value.wrong(format!("must be above 0 and at most {MOST_TIME:?}"));
         }
         Some(time)
     });
-    let (file, text) = (table.take("file"), table.take("text"));
+    let (file, text) = (table.take_value("file"), table.take_value("text"));
     if file.is_some() == text.is_some() {
         table.wrong(
             "must have one of `file` and `text`",

@@ -35,8 +35,8 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
     }
     let cors = table.boolean("cors");
     let entries = table.count("journal", 0..=1_000_000).unwrap_or(ENTRIES);
-    let directory = table.take("dir");
-    let file = table.take("file");
+    let directory = table.take_value("dir");
+    let file = table.take_value("file");
     let settings = DocumentSettings {
         validates: table.boolean("validate"),
         callbacks: openapi::callback_hosts(&mut table),
@@ -116,7 +116,7 @@ fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
 /// `{ record = URL, dir = FOLDER, redact, ca, insecure }`: passes requests on, and keeps what is answered.
 fn recording(mut table: Table<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeAction>> {
     let insecure = table.boolean("insecure").unwrap_or(false);
-    let trust = match table.take("ca") {
+    let trust = match table.take_value("ca") {
         Some(_) if insecure => {
             table.wrong("both `ca` and `insecure` are given", None);
             return None;
@@ -125,14 +125,14 @@ fn recording(mut table: Table<'_>, mounted: &Mounted<'_>) -> Option<Arc<MakeActi
         None if insecure => Trust::Anyone,
         None => Trust::PublicRoots,
     };
-    let upstream = table.take("record").and_then(|value| {
+    let upstream = table.take_value("record").and_then(|value| {
         let upstream = Upstream::new(as_text(&value)?, record::options(trust));
         value.check(upstream)
     });
     let redact = table
-        .take("redact")
+        .take_value("redact")
         .and_then(|value| value.texts_with(|name| name.is_empty().then(|| "is empty".to_owned())));
-    let folder = table.take("dir");
+    let folder = table.take_value("dir");
     if folder.is_none() {
         table.missing("dir", "the folder that is recorded into");
     }

@@ -14,7 +14,7 @@ pub(super) fn compile(mut table: Table<'_>, context: &Context) -> Option<OpenApi
             .map_or(0, i64::cast_unsigned),
     };
     let hosts = callback_hosts(&mut table);
-    let file = table.take("file");
+    let file = table.take_value("file");
     if file.is_none() {
         table.missing("file", "an OpenAPI document");
     }
@@ -46,7 +46,10 @@ pub(super) fn compile(mut table: Table<'_>, context: &Context) -> Option<OpenApi
 
 /// `callbacks`: the hosts that callbacks may be sent to.
 pub(super) fn callback_hosts(table: &mut Table<'_>) -> Option<CallbackHosts> {
-    let value = table.take("callbacks")?;
-    let names = value.texts_with(|name| CallbackHosts::new(&[name.to_owned()]).err())?;
+    let value = table.take_value("callbacks")?;
+    let names = value.texts_with(|name| {
+        let hosts = CallbackHosts::new(&[name.to_owned()]);
+        hosts.err().map(|error| error.to_string())
+    })?;
     CallbackHosts::new(&names).ok()
 }

@@ -25,8 +25,8 @@ fn test(mut table: Table<'_>, context: &Context) -> Option<PartTest> {
         is_whole &= !matches!(test, Some(None));
         test.flatten()
     };
-    let name = of_text(table.take("name"));
-    let file_name = of_text(table.take("file_name"));
+    let name = of_text(table.take_value("name"));
+    let file_name = of_text(table.take_value("file_name"));
     let is_every = table.boolean("every").unwrap_or(false);
     let conditions = if table.is_empty() {
         if name.is_none() && file_name.is_none() && is_whole {

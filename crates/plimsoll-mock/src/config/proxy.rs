@@ -15,7 +15,7 @@ pub(super) fn compile(value: Value<'_>, context: &Context) -> Option<Arc<Upstrea
         return upstream(&value, UpstreamOptions::default());
     }
     let mut table = value.table()?;
-    let to = table.take("to");
+    let to = table.take_value("to");
     if to.is_none() {
         table.missing("to", "such as to = \"https://api.example\"");
     }
@@ -49,7 +49,7 @@ pub(super) fn compile(value: Value<'_>, context: &Context) -> Option<Arc<Upstrea
             }
         }
     }
-    let without = table.take("without").map(|value| {
+    let without = table.take_value("without").map(|value| {
         value.texts_with(|name| {
             let parsed = HeaderName::from_bytes(name.as_bytes());
             parsed
@@ -60,7 +60,7 @@ pub(super) fn compile(value: Value<'_>, context: &Context) -> Option<Arc<Upstrea
     is_whole &= !matches!(without, Some(None));
     let without = without.flatten().unwrap_or_default().into_iter();
     let without = without.filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok());
-    let strip = table.take("strip").map(|value| {
+    let strip = table.take_value("strip").map(|value| {
         let prefix = as_text(&value)?.to_owned();
         if prefix.starts_with('/') {
             Some(prefix)

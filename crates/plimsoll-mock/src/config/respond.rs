@@ -72,7 +72,7 @@ fn template(value: &Value<'_>) -> Places {
 /// The values of `parameters` in WireMock's templates: JSON, as text or as a table.
 fn parameters(value: &Value<'_>) -> Option<serde_json::Value> {
     if value.is_table() {
-        return Some(source::of(value));
+        return Some(source::json_of(value));
     }
     let json = serde_json::from_str(as_text(value)?);
     value.check(json.map_err(|error| format!("is not JSON: {error}")))
@@ -86,11 +86,11 @@ impl<'c> Making<'c> {
         names: &'c Names,
         called: Option<Arc<Method>>,
     ) -> Self {
-        let places = table.take("template");
+        let places = table.take_value("template");
         let places = places.as_ref().map_or(Places::None, template);
         let seed = table.integer("seed", 0..=i64::MAX).map(i64::cast_unsigned);
         let parameters = table
-            .take("parameters")
+            .take_value("parameters")
             .and_then(|value| parameters(&value));
         Self {
             data: match parameters {
@@ -120,7 +120,7 @@ pub(super) fn compile(
     names: &Names,
     called: Option<Arc<Method>>,
 ) -> Option<(Vec<Reply>, bool)> {
-    let Some(sequence) = table.take("sequence") else {
+    let Some(sequence) = table.take_value("sequence") else {
         return one(table, context, names, called).map(|reply| (vec![reply], false));
     };
     let replies = sequence
@@ -128,7 +128,7 @@ pub(super) fn compile(
         .into_iter()
         .map(|value| one(value.table()?, context, names, called.clone()));
     let replies: Option<Vec<Reply>> = replies.collect::<Vec<_>>().into_iter().collect();
-    let repeats = match table.take("then") {
+    let repeats = match table.take_value("then") {
         None => Some(false),
         Some(value) => match as_text(&value) {
             Some("last") => Some(false),
@@ -170,7 +170,7 @@ fn one(
     }
     let records = table.text("csv_records_key");
     let kind = kind(&mut table, &making, records);
-    if let Some(value) = table.take("redirect") {
+    if let Some(value) = table.take_value("redirect") {
         match location(&value, &making) {
             Some(Field::Always(value)) => fields.push((LOCATION, value)),
             Some(Field::TextTemplate(written)) => written_fields.push((LOCATION, written)),
@@ -180,7 +180,7 @@ fn one(
     }
     let delay = delay(&mut table, Some(context));
     let pace = pace(&mut table);
-    let fault = table.take("fault").and_then(|value| {
+    let fault = table.take_value("fault").and_then(|value| {
         let name = as_text(&value)?;
         let fault = Fault::named(name);
         if fault.is_none() {
@@ -242,7 +242,7 @@ fn one(
     let has_more = ["status", "redirect", "fault"]
         .iter()
         .any(|key| table.was_given(key));
-    if let Some(value) = table.take("body") {
+    if let Some(value) = table.take_value("body") {
         let hint = "the content is `text`, `json`, `base64` or `file_path`";
         value.wrong_with::<()>("unknown key", Some(hint.to_owned()));
     } else if !has_content && !has_more && table.is_empty() {
@@ -302,7 +302,7 @@ pub(super) fn milliseconds(table: &mut Table<'_>) -> Option<Duration> {
 /// - `context`: of the set; none for what has no milliseconds and is no response.
 pub(super) fn delay(table: &mut Table<'_>, context: Option<&Context>) -> Option<Delay> {
     let fixed = context.and_then(|_| milliseconds(table));
-    let Some(value) = table.take("delay") else {
+    let Some(value) = table.take_value("delay") else {
         let usual = context.map_or(Duration::ZERO, |context| context.delay);
         return Some(Delay::Fixed(fixed.unwrap_or(usual)));
     };
@@ -313,7 +313,7 @@ pub(super) fn delay(table: &mut Table<'_>, context: Option<&Context>) -> Option<
         return duration(&value).map(Delay::Fixed);
     }
     let mut table = value.table()?;
-    let uniform = table.take("uniform");
+    let uniform = table.take_value("uniform");
     let log_normal = table.table("lognormal");
     let delay = match (uniform, log_normal) {
         (Some(value), None) => {
@@ -413,7 +413,7 @@ fn field(name: &str, value: Value<'_>, making: &Making<'_>) -> Option<(HeaderNam
 /// `{ latin1 = "…" }`: each character is one byte.
 fn latin1(value: Value<'_>) -> Option<Field> {
     let mut table = value.table()?;
-    let text = table.take("latin1");
+    let text = table.take_value("latin1");
     if text.is_none() {
         table.missing("latin1", "a text whose characters are each one byte");
     }
@@ -459,23 +459,23 @@ pub(super) fn written(
 
 fn kind(table: &mut Table<'_>, making: &Making<'_>, records: Option<String>) -> Option<ReplyKind> {
     let mut given = Vec::new();
-    if let Some(value) = table.take("file_path") {
+    if let Some(value) = table.take_value("file_path") {
         given.push(file(&value, making, records));
     }
-    if let Some(value) = table.take("text") {
+    if let Some(value) = table.take_value("text") {
         given.push(text(&value, making).map(ReplyKind::Content));
     }
-    if let Some(value) = table.take("json") {
+    if let Some(value) = table.take_value("json") {
         given.push(json(&value, making).map(ReplyKind::Content));
     }
     if let Some(length) = table.integer("content_length", 0..=i64::MAX) {
         let length = u64::try_from(length).ok();
         given.push(length.map(|length| ReplyKind::Announced(Announced(length))));
     }
-    if let Some(value) = table.take("proxy") {
+    if let Some(value) = table.take_value("proxy") {
         given.push(proxy::compile(value, making.context).map(ReplyKind::Proxy));
     }
-    if let Some(value) = table.take("events") {
+    if let Some(value) = table.take_value("events") {
         let written = |value: &Value<'_>, text: &str| {
             if making.has_places(text) {
                 return written(value, text, Form::Text, making).map(Some);
@@ -485,19 +485,19 @@ fn kind(table: &mut Table<'_>, making: &Making<'_>, records: Option<String>) -> 
         let script = events::compile(value, table, &written);
         given.push(script.map(ReplyKind::Events));
     }
-    if let Some(value) = table.take("grpc") {
+    if let Some(value) = table.take_value("grpc") {
         let reply = grpc::reply(value, making);
         given.push(reply.map(|it| ReplyKind::Grpc(Arc::new(it))));
     }
-    if let Some(value) = table.take("websocket") {
+    if let Some(value) = table.take_value("websocket") {
         let conversation = websocket::compile(value, making);
         given.push(conversation.map(|it| ReplyKind::WebSocket(Arc::new(it))));
     }
-    if let Some(value) = table.take("javascript") {
+    if let Some(value) = table.take_value("javascript") {
         let script = javascript::compile(value, making.context, making.names);
         given.push(script.map(|script| ReplyKind::Script(Arc::new(script))));
     }
-    if let Some(value) = table.take("base64") {
+    if let Some(value) = table.take_value("base64") {
         given.push(base64(&value).map(ReplyKind::Content));
     }
     if given.len() > 1 {
@@ -531,7 +531,7 @@ pub(super) fn json(value: &Value<'_>, making: &Making<'_>) -> Option<Content> {
     let inline;
     let text = match value.to_toml() {
         toml::Value::Table(_) | toml::Value::Array(_) => {
-            inline = source::of(value).to_string();
+            inline = source::json_of(value).to_string();
             &inline
         }
         _ => as_text(value)?,

@@ -78,7 +78,7 @@ pub(super) fn compile(
             table.boolean(key);
         }
         for key in ["extra_excludes", "include"] {
-            if let Some(value) = table.take(key) {
+            if let Some(value) = table.take_value(key) {
                 value.texts_with(|_| None);
             }
         }
@@ -157,9 +157,9 @@ struct Service {
 }
 
 fn service(mut table: Table<'_>, directory: &Path) -> Service {
-    let strategy = table.take("strategy").and_then(set::strategy);
+    let strategy = table.take_value("strategy").and_then(set::strategy);
     let mut sets = Vec::new();
-    if let Some(value) = table.take("rule_sets") {
+    if let Some(value) = table.take_value("rule_sets") {
         for value in value.elements() {
             let Some(path) = as_text(&value) else {
                 continue;
@@ -173,7 +173,7 @@ fn service(mut table: Table<'_>, directory: &Path) -> Service {
         }
     }
     let mut middlewares = Vec::new();
-    if let Some(value) = table.take("middlewares") {
+    if let Some(value) = table.take_value("middlewares") {
         for value in value.elements() {
             let Some(path) = as_text(&value) else {
                 continue;
@@ -186,7 +186,7 @@ fn service(mut table: Table<'_>, directory: &Path) -> Service {
             }
         }
     }
-    let folder = match table.take("fallback_respond_dir") {
+    let folder = match table.take_value("fallback_respond_dir") {
         None => {
             table.missing(
                 "fallback_respond_dir",
@@ -197,7 +197,7 @@ fn service(mut table: Table<'_>, directory: &Path) -> Service {
         Some(value) => as_text(&value).and_then(|path| folder(&value, path, directory)),
     };
     let origins = table
-        .take("cors_allow_credentials_origins")
+        .take_value("cors_allow_credentials_origins")
         .and_then(|value| {
             value.texts_with(|origin| {
                 let is_origin = origin.starts_with("http://") || origin.starts_with("https://");
@@ -250,7 +250,7 @@ fn log(table: Option<Table<'_>>) {
 }
 
 fn listener(mut table: Table<'_>) -> Option<Listener> {
-    let host = table.take("ip_address").and_then(|value| {
+    let host = table.take_value("ip_address").and_then(|value| {
         let text = as_text(&value)?;
         let is_host = !text.is_empty() && !text.contains([' ', '/']);
         if is_host {

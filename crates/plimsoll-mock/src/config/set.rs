@@ -91,11 +91,11 @@ pub(super) fn compile(
 ) -> (Option<RuleSet>, Vec<FileProblem>) {
     let mut document = Document::parse(text);
     let mut root = document.root();
-    let own_strategy = root.take("strategy").and_then(strategy);
+    let own_strategy = root.take_value("strategy").and_then(strategy);
     let (mut prefix, mut folder) = (None, directory.to_owned());
     if let Some(mut table) = root.table("prefix") {
         prefix = table.text("url_path").map(|path| normalized(&path));
-        if let Some(value) = table.take("respond_dir")
+        if let Some(value) = table.take_value("respond_dir")
             && let Some(path) = as_text(&value)
         {
             folder = directory.join(path);
@@ -137,7 +137,7 @@ pub(super) fn compile(
     if let Some(table) = root.table("grpc") {
         context.grpc = grpc::descriptors(table, &context);
     }
-    let rules = match root.take("rules") {
+    let rules = match root.take_value("rules") {
         // A key with nearly such a name is reported as an unknown key.
         None if ["collections", "collection", "openapi", "rule"]
             .iter()
@@ -179,7 +179,7 @@ pub(super) fn compile(
         grpc: context.grpc,
         data: context.data,
     };
-    let set = RuleSet::new(file.to_owned(), prefix, strategy, rules).of(origin);
+    let set = RuleSet::new(file.to_owned(), prefix, strategy, rules).with_origin(origin);
     (Some(set), problems)
 }
 
@@ -208,9 +208,9 @@ fn data(tables: Vec<Table<'_>>) -> DataBuckets {
 ///
 /// - `ids`: of the others.
 pub(super) fn rule(value: Value<'_>, context: &Context, ids: &mut HashSet<String>) -> Option<Rule> {
-    let source = source::of(&value);
+    let source = source::json_of(&value);
     let mut table = value.table()?;
-    let id = table.take("id").and_then(|value| {
+    let id = table.take_value("id").and_then(|value| {
         let id = as_text(&value)?.to_owned();
         if !ids.insert(id.clone()) {
             return value.wrong(format!("another rule is called `{id}`"));
@@ -231,7 +231,7 @@ pub(super) fn rule(value: Value<'_>, context: &Context, ids: &mut HashSet<String
             Condition::Pattern(pattern) => Some(pattern.names().to_vec()),
             _ => None,
         });
-    let callbacks = match table.take("callbacks") {
+    let callbacks = match table.take_value("callbacks") {
         None => Some(Vec::new()),
         Some(value) => callback::compile(value, context, names.as_deref().unwrap_or_default()),
     };
@@ -322,7 +322,7 @@ fn scenario(mut table: Table<'_>, context: &Context, is_scripted: bool) -> Optio
     if counts && (state.is_some() || next.is_some()) {
         table.wrong("`count` cannot be given beside `state` and `next`", None);
     }
-    let session = match table.take("session") {
+    let session = match table.take_value("session") {
         None => Some(Session::All),
         Some(value) => session(&value),
     };
@@ -353,7 +353,7 @@ pub(super) fn number(value: Value<'_>, context: &Context) -> Option<Condition> {
     if name.is_none() && !table.was_given("scenario") {
         table.missing("scenario", "what the scenario that counts is called");
     }
-    let session = match table.take("session") {
+    let session = match table.take_value("session") {
         None => Some(Session::All),
         Some(value) => session(&value),
     };
@@ -410,7 +410,7 @@ pub(super) fn strategy(value: Value<'_>) -> Option<Strategy> {
         };
         let tiebreaker = match name {
             "priority" => options
-                .take("tiebreaker")
+                .take_value("tiebreaker")
                 .and_then(|value| tiebreaker(&value)),
             _ => None,
         };

@@ -4,7 +4,7 @@ use plimsoll_model::document::Value;
 use serde_json::{Map, Value as Json};
 
 /// A rule as its file has it.
-pub(super) fn of(value: &Value<'_>) -> Json {
+pub(super) fn json_of(value: &Value<'_>) -> Json {
     json(value.to_toml())
 }
 
@@ -76,8 +76,8 @@ mod tests {
         });
         let text = text(&rule).unwrap();
         let mut document = Document::parse(&text);
-        let rules = document.root().take("rules").unwrap();
-        assert_eq!(of(&rules.elements()[0]), rule);
+        let rules = document.root().take_value("rules").unwrap();
+        assert_eq!(json_of(&rules.elements()[0]), rule);
         for wrong in [json!([]), json!({ "a": null })] {
             assert!(super::text(&wrong).is_err(), "{wrong}");
         }

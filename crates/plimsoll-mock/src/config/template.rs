@@ -22,7 +22,7 @@ pub(super) fn tests(value: Value<'_>, context: &Context) -> Option<Vec<Condition
 
 /// `text`, whose templates those are (`dialect`), and a test: `same` with another template, or `op` and `value`.
 fn test(mut table: Table<'_>, context: &Context) -> Option<TemplateTest> {
-    let dialect = match table.take("dialect") {
+    let dialect = match table.take_value("dialect") {
         None => None,
         Some(value) => {
             let name = as_text(&value)?;
@@ -42,12 +42,12 @@ fn test(mut table: Table<'_>, context: &Context) -> Option<TemplateTest> {
         };
         Some((text.to_owned(), value.check(written)?))
     };
-    let given = table.take("text");
+    let given = table.take_value("text");
     if given.is_none() {
         table.missing("text", "the template");
     }
     let written = given.as_ref().and_then(template);
-    let expected = match table.take("same") {
+    let expected = match table.take_value("same") {
         Some(other) => {
             table.finish();
             template(&other).map(|(text, written)| Expected::Same(text, written))

@@ -18,7 +18,7 @@ const MOST_MESSAGE_BYTES: u64 = 256 << 20;
 /// `{ open, messages, ping, message_bytes, write_timeout, protocols }`
 pub(super) fn compile(value: Value<'_>, making: &Making<'_>) -> Option<Conversation> {
     let mut table = value.table()?;
-    let protocols = table.take("protocols").map(|value| {
+    let protocols = table.take_value("protocols").map(|value| {
         value.texts_with(|name| {
             let is_token = !name.is_empty()
                 && name
@@ -27,8 +27,10 @@ pub(super) fn compile(value: Value<'_>, making: &Making<'_>) -> Option<Conversat
             (!is_token).then(|| format!("`{name}` is no name of a protocol"))
         })
     });
-    let open = table.take("open").map(|value| says(value, making, false));
-    let answers = table.take("messages").map(|value| {
+    let open = table
+        .take_value("open")
+        .map(|value| says(value, making, false));
+    let answers = table.take_value("messages").map(|value| {
         let answers = value.elements().into_iter();
         let answers: Vec<_> = answers
             .map(|value| answered(value.table()?, making))
@@ -68,7 +70,7 @@ fn answered(mut table: Table<'_>, making: &Making<'_>) -> Option<Answered> {
         None => Some(Vec::new()),
         Some(body) => when::body(body, making.context),
     };
-    let say = table.take("say");
+    let say = table.take_value("say");
     if say.is_none() {
         table.missing("say", "such as say = [{ text = \"hello\" }]");
     }
@@ -93,27 +95,27 @@ fn saying(mut table: Table<'_>, making: &Making<'_>, is_answer: bool) -> Option<
     let after = table.duration("after");
     let has_after = table.was_given("after");
     let mut given = Vec::new();
-    if let Some(value) = table.take("text") {
+    if let Some(value) = table.take_value("text") {
         given.push(respond::text(&value, making).map(MessageContent::Text));
     }
-    if let Some(value) = table.take("json") {
+    if let Some(value) = table.take_value("json") {
         given.push(respond::json(&value, making).map(MessageContent::Text));
     }
-    if let Some(value) = table.take("base64") {
+    if let Some(value) = table.take_value("base64") {
         given.push(respond::base64(&value).map(MessageContent::Binary));
     }
-    if let Some(value) = table.take("echo") {
+    if let Some(value) = table.take_value("echo") {
         given.push(match (value.is_true(), is_answer) {
             (true, true) => Some(MessageContent::Echo),
             (true, false) => value.wrong("there is no message to give back on opening"),
             (false, _) => value.wrong("must be true"),
         });
     }
-    if let Some(value) = table.take("ping") {
+    if let Some(value) = table.take_value("ping") {
         given.push(short(&value, MOST_CONTROL_BYTES).map(MessageContent::Ping));
     }
     let reason = table
-        .take("reason")
+        .take_value("reason")
         .map(|value| short(&value, MOST_CONTROL_BYTES - 2));
     if table.was_given("reason") && !table.has("close") {
         table.wrong("a `reason` is of `close`", None);

@@ -23,7 +23,7 @@ pub(super) fn compile(mut table: Table<'_>, context: &Context) -> Option<Vec<Con
     let mut conditions = Vec::new();
     let mut is_whole = true;
     let had_request = table.has("request");
-    if let Some(request) = table.take("request") {
+    if let Some(request) = table.take_value("request") {
         match request
             .table()
             .and_then(|request| self::request(request, context))
@@ -32,22 +32,22 @@ pub(super) fn compile(mut table: Table<'_>, context: &Context) -> Option<Vec<Con
             None => is_whole = false,
         }
     }
-    if let Some(value) = table.take("grpc") {
+    if let Some(value) = table.take_value("grpc") {
         let call = grpc::call(value, context);
         is_whole &= call.is_some();
         conditions.extend(call.into_iter().flatten());
     }
-    if let Some(value) = table.take("all") {
+    if let Some(value) = table.take_value("all") {
         let all = alternatives(value, context);
         is_whole &= all.is_some();
         conditions.extend(all.into_iter().flatten());
     }
-    if let Some(value) = table.take("any") {
+    if let Some(value) = table.take_value("any") {
         let all = alternatives(value, context);
         is_whole &= all.is_some();
         conditions.extend(all.map(Condition::Any));
     }
-    if let Some(value) = table.take("not") {
+    if let Some(value) = table.take_value("not") {
         let none = alternatives(value, context);
         is_whole &= none.is_some();
         let none = none.into_iter().flatten();
@@ -90,7 +90,7 @@ fn request(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
     let mut conditions = Vec::new();
     let mut is_whole = true;
     // The one of the path comes first: rules are found by it.
-    if let Some(value) = table.take("url_path") {
+    if let Some(value) = table.take_value("url_path") {
         let path = path(value, context);
         is_whole &= path.is_some();
         conditions.extend(path);
@@ -98,13 +98,13 @@ fn request(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
     let as_sent: [(&'static str, MakeText); 2] =
         [("raw_path", Condition::RawPath), ("url", Condition::Url)];
     for (key, make) in as_sent {
-        if let Some(value) = table.take(key) {
+        if let Some(value) = table.take_value(key) {
             let test = text(value);
             is_whole &= test.is_some();
             conditions.extend(test.map(make));
         }
     }
-    if let Some(value) = table.take("method") {
+    if let Some(value) = table.take_value("method") {
         let methods = methods(value);
         is_whole &= methods.is_some();
         conditions.extend(methods.map(Condition::Method));
@@ -129,34 +129,34 @@ fn request(mut table: Table<'_>, context: &Context) -> Option<Vec<Condition>> {
             conditions.extend(test.map(|test| make(name, test)));
         }
     }
-    if let Some(value) = table.take("graphql") {
+    if let Some(value) = table.take_value("graphql") {
         let operation = graphql::compile(value);
         is_whole &= operation.is_some();
         conditions.extend(operation);
     }
-    if let Some(value) = table.take("peer") {
+    if let Some(value) = table.take_value("peer") {
         let test = field(value);
         is_whole &= test.is_some();
         conditions.extend(test.map(Condition::Peer));
     }
     for part in OriginPart::ALL {
-        if let Some(value) = table.take(part.name()) {
+        if let Some(value) = table.take_value(part.name()) {
             let test = field(value);
             is_whole &= test.is_some();
             conditions.extend(test.map(|test| Condition::Origin(part, test)));
         }
     }
-    if let Some(value) = table.take("number") {
+    if let Some(value) = table.take_value("number") {
         let number = set::number(value, context);
         is_whole &= number.is_some();
         conditions.extend(number);
     }
-    if let Some(value) = table.take("template") {
+    if let Some(value) = table.take_value("template") {
         let of_templates = template::tests(value, context);
         is_whole &= of_templates.is_some();
         conditions.extend(of_templates.into_iter().flatten());
     }
-    if let Some(value) = table.take("multipart") {
+    if let Some(value) = table.take_value("multipart") {
         let of_parts = part::tests(value, context);
         is_whole &= of_parts.is_some();
         conditions.extend(of_parts.into_iter().flatten());
@@ -199,17 +199,17 @@ pub(super) fn body(mut body: Table<'_>, context: &Context) -> Option<Vec<Conditi
     let of_xml = xpath::compile(&mut body);
     is_whole &= of_xml.is_some();
     conditions.extend(of_xml.into_iter().flatten());
-    if let Some(value) = body.take("text") {
+    if let Some(value) = body.take_value("text") {
         let test = field(value);
         is_whole &= test.is_some();
         conditions.extend(test.map(Condition::Body));
     }
-    if let Some(value) = body.take("equal_json") {
+    if let Some(value) = body.take_value("equal_json") {
         let test = equal_json(value);
         is_whole &= test.is_some();
         conditions.extend(test);
     }
-    if let Some(value) = body.take("schema") {
+    if let Some(value) = body.take_value("schema") {
         let schema = schema(&value, context);
         is_whole &= schema.is_some();
         conditions.extend(schema);
@@ -232,7 +232,7 @@ fn parts(value: Value<'_>) -> Option<Parts<'_>> {
 
 /// Value and operator of a table that may have more.
 fn parts_of<'i>(mut table: Table<'i>, take: &mut dyn FnMut(&mut Table<'i>)) -> Option<Parts<'i>> {
-    let parts = (table.take("value"), table.take("op"));
+    let parts = (table.take_value("value"), table.take_value("op"));
     if parts.0.is_none() && parts.1.is_none() {
         let hint = if table.is_empty() {
             "such as { value = \"a\" } or { op = \"exists\" }"
@@ -337,7 +337,7 @@ fn methods(value: Value<'_>) -> Option<Vec<String>> {
 fn schema(value: &Value<'_>, context: &Context) -> Option<Condition> {
     let inline;
     let given = if value.is_table() {
-        inline = source::of(value).to_string();
+        inline = source::json_of(value).to_string();
         &inline
     } else {
         as_text(value)?
@@ -371,7 +371,7 @@ fn equal_json(value: Value<'_>) -> Option<Condition> {
         _ => false,
     };
     if is_inline {
-        let text = source::of(&value).to_string();
+        let text = source::json_of(&value).to_string();
         let equal = value.check(EqualJson::new(&text, false, false))?;
         return Some(Condition::EqualJson(Box::new(equal)));
     }
@@ -379,7 +379,7 @@ fn equal_json(value: Value<'_>) -> Option<Condition> {
         let mut table = value.table()?;
         let ignores_order = table.boolean("ignore_order").unwrap_or(false);
         let ignores_extra = table.boolean("ignore_extra").unwrap_or(false);
-        let value = table.take("value");
+        let value = table.take_value("value");
         if value.is_none() {
             table.missing("value", "the JSON that the content must be");
         }
@@ -417,7 +417,7 @@ pub(super) fn field(value: Value<'_>) -> Option<FieldTest> {
 pub(super) fn field_of(table: Table<'_>) -> Option<FieldTest> {
     let mut options = [None, None, None];
     let (value, op) = parts_of(table, &mut |table| {
-        options = ["format", "truncate", "truncate_value"].map(|key| table.take(key));
+        options = ["format", "truncate", "truncate_value"].map(|key| table.take_value(key));
     })?;
     let others: Vec<&str> = ["exists", "absent", "count"]
         .into_iter()
@@ -487,7 +487,7 @@ pub(super) fn json_test(value: Value<'_>) -> Option<JsonTest> {
     let mut flags = [None, None];
     let (value, op) = if value.is_table() {
         parts_of(value.table()?, &mut |table| {
-            flags = ["ignore_order", "ignore_extra"].map(|key| table.take(key));
+            flags = ["ignore_order", "ignore_extra"].map(|key| table.take_value(key));
         })?
     } else {
         parts(value)?

@@ -29,7 +29,7 @@ pub(super) fn compile(body: &mut Table<'_>) -> Option<Vec<Condition>> {
             None => is_whole = false,
         }
     }
-    if let Some(value) = body.take("equal_xml") {
+    if let Some(value) = body.take_value("equal_xml") {
         match equal(value) {
             Some(condition) => conditions.push(condition),
             None => is_whole = false,
@@ -43,7 +43,7 @@ fn equal(value: Value<'_>) -> Option<Condition> {
     let (value, ignores_order) = if value.is_table() {
         let mut table = value.table()?;
         let ignores_order = table.boolean("ignore_order").unwrap_or(false);
-        let value = table.take("value");
+        let value = table.take_value("value");
         if value.is_none() {
             table.missing("value", "the XML that the content must be");
         }

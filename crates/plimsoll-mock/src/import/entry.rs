@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use plimsoll_model::document::{readable_toml_string, toml_key};
+
 /// A value of TOML.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Entry {
@@ -78,7 +80,7 @@ impl Entry {
 
     fn write(&self, text: &mut String) {
         match self {
-            Self::Text(value) => quote(text, value),
+            Self::Text(value) => text.push_str(&readable_toml_string(value)),
             Self::Whole(number) => write!(text, "{number}").expect("texts take everything"),
             // With a point, so that it stays a real number.
             Self::Real(number) => write!(text, "{number:?}").expect("texts take everything"),
@@ -249,7 +251,7 @@ impl Table {
             if !before.is_empty() {
                 path.push('.');
             }
-            write_key(&mut path, key);
+            path.push_str(&toml_key(key));
             match value {
                 Entry::Table(table) if !table.is_empty() => table.each(&path, report),
                 value => report(&path, value),
@@ -268,57 +270,6 @@ impl Table {
         });
         text
     }
-}
-
-fn write_key(text: &mut String, key: &str) {
-    let is_bare = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    if !key.is_empty() && key.bytes().all(is_bare) {
-        text.push_str(key);
-    } else if may_be_literal(key, false) && key.contains(['"', '\\']) {
-        write!(text, "'{key}'").expect("texts take everything");
-    } else {
-        escape(text, key);
-    }
-}
-
-fn quote(text: &mut String, value: &str) {
-    if value.contains('\n') && may_be_literal(value, true) {
-        // The first line feed is not part of the text (TOML 1.0, section "String").
-        write!(text, "'''\n{value}'''").expect("texts take everything");
-    } else if value.contains(['"', '\\']) && may_be_literal(value, false) {
-        write!(text, "'{value}'").expect("texts take everything");
-    } else {
-        escape(text, value);
-    }
-}
-
-/// Whether a text can stand as it is, in one quote or in three.
-fn may_be_literal(value: &str, has_lines: bool) -> bool {
-    let is_plain = |it: char| it == '\t' || has_lines && it == '\n' || !it.is_control();
-    let has_quotes = if has_lines {
-        value.contains("'''") || value.ends_with('\'')
-    } else {
-        value.contains('\'')
-    };
-    value.chars().all(is_plain) && !has_quotes
-}
-
-fn escape(text: &mut String, value: &str) {
-    text.push('"');
-    for character in value.chars() {
-        match character {
-            '"' => text.push_str("\\\""),
-            '\\' => text.push_str("\\\\"),
-            '\n' => text.push_str("\\n"),
-            '\r' => text.push_str("\\r"),
-            '\t' => text.push_str("\\t"),
-            other if other.is_control() => {
-                write!(text, "\\u{:04X}", u32::from(other)).expect("texts take everything");
-            }
-            other => text.push(other),
-        }
-    }
-    text.push('"');
 }
 
 #[cfg(test)]

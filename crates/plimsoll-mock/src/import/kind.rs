@@ -66,7 +66,7 @@ pub fn is_foreign(path: &Path) -> bool {
 const BEGINNING: u64 = 4096;
 
 /// The kind of a file or a folder; fails with the reason if it has no known kind.
-pub(super) fn of(path: &Path) -> Result<ForeignKind, Remark> {
+pub(super) fn kind_of(path: &Path) -> Result<ForeignKind, Remark> {
     if path.is_dir() {
         if path.join("mappings").is_dir() || path.file_name().is_some_and(|it| it == "mappings") {
             return Ok(ForeignKind::WireMock);

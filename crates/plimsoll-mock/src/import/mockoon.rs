@@ -178,7 +178,10 @@ fn passed_on(environment: &Environment, proxy: &MockoonProxy) -> Table {
     if environment.latency > 0 {
         respond.push("delay", format!("{}ms", environment.latency));
     }
-    rule(When::of(&["url_path"], test("starts_with", "/")), respond)
+    rule(
+        When::at_path(&["url_path"], test("starts_with", "/")),
+        respond,
+    )
 }
 
 /// Keys with what of them is not carried over.
@@ -362,7 +365,7 @@ impl Maker<'_> {
                 let schema = self.bucket(&rule.value);
                 let schema = schema.ok_or_else(|| format!("there is no data `{}`", rule.value))?;
                 let value = schema.value.as_str();
-                Ok(When::of(&["body", "schema"], value))
+                Ok(When::at_path(&["body", "schema"], value))
             }
             ("body", "") if rule.operator == "equals" && rule.value.is_empty() => {
                 Ok(no_text(&["body", "text"]))
@@ -371,8 +374,11 @@ impl Maker<'_> {
             ("body", path) => body_condition(path, rule).ok_or_else(unknown),
             ("params", name) => endpoint.param(name, rule).ok_or_else(unknown),
             ("path", "") => match rule.operator.as_str() {
-                "equals" => Ok(When::of(&["raw_path"], rule.value.as_str())),
-                "regex" => Ok(When::of(&["raw_path"], test("regex", rule.value.as_str()))),
+                "equals" => Ok(When::at_path(&["raw_path"], rule.value.as_str())),
+                "regex" => Ok(When::at_path(
+                    &["raw_path"],
+                    test("regex", rule.value.as_str()),
+                )),
                 _ => Err(unknown()),
             },
             ("request_number", _) => {
@@ -392,11 +398,11 @@ impl Maker<'_> {
                     _ => return Err(unknown()),
                 };
                 number.push("value", value);
-                Ok(When::of(&["number"], Entry::Braces(number)))
+                Ok(When::at_path(&["number"], Entry::Braces(number)))
             }
             ("method", _) if rule.operator == "equals" => {
                 let method = rule.value.to_ascii_uppercase();
-                Ok(When::of(&["method"], method))
+                Ok(When::at_path(&["method"], method))
             }
             _ => Err(unknown()),
         }
@@ -628,15 +634,15 @@ fn template_condition(rule: &MockoonRule) -> Result<When, String> {
         }
         other => return Err(format!("`{other}` is not known here with a template")),
     }
-    let mut when = When::of(&["template"], Entry::Braces(test));
+    let mut when = When::at_path(&["template"], Entry::Braces(test));
     // What is missing is equal to nothing, not even to an empty text.
     match rule.target.as_str() {
         "body" if !rule.modifier.is_empty() => {
             let path = json_path(&rule.modifier);
-            let mut exists = vec![When::of(&path, bare_test("exists"))];
+            let mut exists = vec![When::at_path(&path, bare_test("exists"))];
             exists.extend(
                 form_name(&rule.modifier)
-                    .map(|name| When::of(&["form", name], bare_test("exists"))),
+                    .map(|name| When::at_path(&["form", name], bare_test("exists"))),
             );
             when.and(When::any_of(exists));
         }
@@ -652,9 +658,9 @@ fn template_condition(rule: &MockoonRule) -> Result<When, String> {
 fn text_condition(path: &[&str], rule: &MockoonRule) -> Option<When> {
     let value = rule.value.as_str();
     Some(match rule.operator.as_str() {
-        "equals" | "array_includes" => When::of(path, value),
-        "regex" => When::of(path, test("regex", value)),
-        "regex_i" => When::of(path, test("regex", format!("(?i){value}"))),
+        "equals" | "array_includes" => When::at_path(path, value),
+        "regex" => When::at_path(path, test("regex", value)),
+        "regex_i" => When::at_path(path, test("regex", format!("(?i){value}"))),
         "null" => no_text(path),
         _ => return None,
     })
@@ -663,8 +669,8 @@ fn text_condition(path: &[&str], rule: &MockoonRule) -> Option<When> {
 /// A condition on a text that is missing or empty.
 fn no_text(path: &[&str]) -> When {
     When::any_of(vec![
-        When::of(path, bare_test("absent")),
-        When::of(path, ""),
+        When::at_path(path, bare_test("absent")),
+        When::at_path(path, ""),
     ])
 }
 
@@ -704,25 +710,25 @@ fn json_condition(modifier: &str, rule: &MockoonRule) -> Option<When> {
         "equals" | "array_includes" => {
             let text = Value::from(value).to_string();
             let mut any = vec![
-                When::of(&path, test("array_contains", value)),
-                When::of(&path, test("array_contains", text)),
+                When::at_path(&path, test("array_contains", value)),
+                When::at_path(&path, test("array_contains", text)),
             ];
             if rule.operator == "equals" {
-                any.insert(0, When::of(&path, value));
+                any.insert(0, When::at_path(&path, value));
                 if value.is_empty() {
-                    any.push(When::of(&path, test("equal_typed", "null")));
+                    any.push(When::at_path(&path, test("equal_typed", "null")));
                 }
             }
             When::any_of(any)
         }
-        "regex" => When::of(&path, test("regex", value)),
-        "regex_i" => When::of(&path, test("regex", format!("(?i){value}"))),
+        "regex" => When::at_path(&path, test("regex", value)),
+        "regex_i" => When::at_path(&path, test("regex", format!("(?i){value}"))),
         "null" => When::any_of(vec![
-            When::not(When::of(&path, bare_test("exists"))),
-            When::of(&path, test("equal_typed", "null")),
-            When::of(&path, test("equal_string", "")),
+            When::not(When::at_path(&path, bare_test("exists"))),
+            When::at_path(&path, test("equal_typed", "null")),
+            When::at_path(&path, test("equal_string", "")),
         ]),
-        "empty_array" => When::of(&path, test("array_length_equal", "0")),
+        "empty_array" => When::at_path(&path, test("array_length_equal", "0")),
         _ => return None,
     })
 }

@@ -123,12 +123,12 @@ fn path(segments: &[PostmanSegment]) -> When {
     }
     if !has_places {
         let path = if path.is_empty() { "/" } else { &path };
-        return When::of(&["url_path"], path);
+        return When::at_path(&["url_path"], path);
     }
     if needs_expression {
-        return When::of(&["url_path"], test("regex", expression + "$"));
+        return When::at_path(&["url_path"], test("regex", expression + "$"));
     }
-    When::of(&["url_path"], test("pattern", path))
+    When::at_path(&["url_path"], test("pattern", path))
 }
 
 fn respond(example: &PostmanExample) -> Table {

@@ -35,7 +35,7 @@ pub(crate) enum FieldValue {
 }
 
 impl FieldValue {
-    pub(crate) fn of(bytes: &[u8]) -> Self {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
         match std::str::from_utf8(bytes) {
             Ok(text) => Self::Text(text.to_owned()),
             Err(_) => Self::Latin1(bytes.iter().map(|byte| char::from(*byte)).collect()),

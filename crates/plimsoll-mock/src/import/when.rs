@@ -17,7 +17,7 @@ impl When {
     }
 
     /// One condition.
-    pub(crate) fn of(path: &[&str], value: impl Into<Entry>) -> Self {
+    pub(crate) fn at_path(path: &[&str], value: impl Into<Entry>) -> Self {
         let mut when = Self::new();
         when.ask(path, value);
         when
@@ -82,7 +82,7 @@ impl When {
     pub(crate) fn ask(&mut self, path: &[&str], value: impl Into<Entry>) {
         if let Err(value) = self.request.place(path, value.into()) {
             // Two conditions on the same thing cannot stand in one table.
-            let other = Self::of(path, value);
+            let other = Self::at_path(path, value);
             self.all.push(other);
         }
     }

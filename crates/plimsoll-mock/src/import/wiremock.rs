@@ -172,7 +172,7 @@ fn conditions(mapping: &Mapping) -> Result<When, Remark> {
         when.ask(&["method"], methods(&mapping.methods));
     }
     if !mapping.methods_not.is_empty() {
-        when.and(When::not(When::of(
+        when.and(When::not(When::at_path(
             &["method"],
             methods(&mapping.methods_not),
         )));
@@ -220,7 +220,7 @@ fn conditions(mapping: &Mapping) -> Result<When, Remark> {
             })
         });
         let parts = parts.collect::<Result<_, _>>()?;
-        when.and(When::of(&["multipart"], Entry::List(parts)));
+        when.and(When::at_path(&["multipart"], Entry::List(parts)));
     }
     if let Some(test) = &mapping.state_match {
         when.and(state::condition(test));
@@ -260,7 +260,7 @@ fn url(url: &MappingUrl) -> Result<When, Remark> {
     let expression = |key: &str, pattern: &str| {
         let place = Place::Key(format!("request.{key}"));
         let translated = java_regex::translated_pattern(pattern);
-        let translated = translated.map_err(|reason| Remark::new(place, reason))?;
+        let translated = translated.map_err(|error| Remark::new(place, error.to_string()))?;
         Ok(test("regex", whole(&translated)))
     };
     let mut when = When::new();
@@ -296,7 +296,10 @@ fn path_parameter(template: &str, name: &str, pattern: &Pattern) -> Result<When,
         Pattern::Equal(text, false) => regex::escape(text),
         Pattern::Equal(text, true) => format!("(?i:{})", regex::escape(text)),
         Pattern::Contains(text) => format!("[^/]*{}[^/]*", regex::escape(text)),
-        Pattern::Matches(pattern) => format!("(?:{})", java_regex::translated_pattern(pattern)?),
+        Pattern::Matches(pattern) => format!(
+            "(?:{})",
+            java_regex::translated_pattern(pattern).map_err(|error| error.to_string())?
+        ),
         Pattern::Anything => "[^/]+".to_owned(),
         Pattern::Not(inner) => return Ok(When::not(path_parameter(template, name, inner)?)),
         Pattern::Any(all) => {
@@ -320,7 +323,10 @@ fn path_parameter(template: &str, name: &str, pattern: &Pattern) -> Result<When,
         segment => regex::escape(segment),
     });
     let whole = segments.collect::<Vec<_>>().join("/");
-    Ok(When::of(&["url_path"], test("regex", self::whole(&whole))))
+    Ok(When::at_path(
+        &["url_path"],
+        test("regex", self::whole(&whole)),
+    ))
 }
 
 /// The part of a request that a pattern is about.
@@ -341,14 +347,14 @@ enum Site<'s> {
 impl Site<'_> {
     fn ask(self, value: impl Into<Entry>) -> When {
         match self {
-            Self::Field(place, name) => When::of(&[place, name], value),
-            Self::Whole(key) => When::of(&[key], value),
-            Self::Body => When::of(&["body", "text"], value),
+            Self::Field(place, name) => When::at_path(&[place, name], value),
+            Self::Whole(key) => When::at_path(&[key], value),
+            Self::Body => When::at_path(&["body", "text"], value),
             Self::JsonPath(path) if path.contains("[?") || path.contains(".[") => {
-                When::of(&["body", "jayway", path], value)
+                When::at_path(&["body", "jayway", path], value)
             }
-            Self::JsonPath(path) => When::of(&["body", "jsonpath", path], value),
-            Self::XPath(path) => When::of(&["body", "xpath", path], value),
+            Self::JsonPath(path) => When::at_path(&["body", "jsonpath", path], value),
+            Self::XPath(path) => When::at_path(&["body", "xpath", path], value),
         }
     }
 }
@@ -372,7 +378,7 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
         Pattern::Contains(text) => site.ask(test("contains", text.as_str())),
         Pattern::Matches(pattern) => site.ask(test(
             "regex",
-            whole(&java_regex::translated_pattern(pattern)?),
+            whole(&java_regex::translated_pattern(pattern).map_err(|error| error.to_string())?),
         )),
         Pattern::Number(order, number) => {
             let operator = match order {
@@ -400,7 +406,7 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
                         test.push(key, true);
                     }
                 }
-                When::of(&["body", "equal_json"], Entry::Braces(test))
+                When::at_path(&["body", "equal_json"], Entry::Braces(test))
             }
             Site::JsonPath(_) => {
                 let mut test = Table::new();
@@ -435,7 +441,9 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
             }
         }
         Pattern::JsonSchema(schema) => match site {
-            Site::Body if schema.is_object() => When::of(&["body", "schema"], schema.to_string()),
+            Site::Body if schema.is_object() => {
+                When::at_path(&["body", "schema"], schema.to_string())
+            }
             _ => return Err("a JSON Schema is of the whole content, and an object".to_owned()),
         },
         Pattern::EqualToXml(text, ignores_order) => {
@@ -447,7 +455,7 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
             if *ignores_order {
                 equal.push("ignore_order", true);
             }
-            When::of(&["body", "equal_xml"], Entry::Braces(equal))
+            When::at_path(&["body", "equal_xml"], Entry::Braces(equal))
         }
         Pattern::XPath(path, namespaces, inner) => {
             let Site::Body = site else {

@@ -7,6 +7,7 @@ use plimsoll_formats::openapi::{Api, ServiceRequest};
 use url::Url;
 
 use super::OpenApiOptions;
+use super::expression::ExpressionError;
 use super::response;
 use crate::callback::OutgoingCallback;
 use crate::request::RequestView;
@@ -23,11 +24,50 @@ struct CallbackHost {
     port: Option<u16>,
 }
 
+/// A text that names no host.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no host, such as localhost, 127.0.0.1:9000 or *")]
+pub(crate) struct NotAHost(String);
+
+/// Why a callback or a webhook is not sent.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CallbackError {
+    #[error("`{target}` is no URL: {cause}")]
+    Url {
+        /// As it was filled.
+        target: String,
+        cause: url::ParseError,
+    },
+    #[error("`{0}` is neither http nor https")]
+    Scheme(String),
+    /// With the host and its port.
+    #[error(
+        "no callback may be sent to {0}; allow it by `callbacks = [\"{0}\"]` of [[openapi]], or `--callbacks {0}`"
+    )]
+    Forbidden(String),
+    #[error(transparent)]
+    Expression(#[from] ExpressionError),
+    /// Its content cannot be made.
+    #[error("{0}")]
+    Content(String),
+}
+
+/// A callback of an operation that is not sent.
+#[derive(Debug, thiserror::Error)]
+#[error("the callback `{name}` of {method} {path} is not sent: {cause}")]
+pub(crate) struct UnsentCallback {
+    pub(super) name: String,
+    /// Of the operation.
+    pub(super) method: String,
+    pub(super) path: String,
+    pub(super) cause: CallbackError,
+}
+
 impl CallbackHosts {
     /// - `names`: each a host, with a port or without, or `*`.
     ///
     /// Fails with the first one of another form.
-    pub(crate) fn new(names: &[String]) -> Result<Self, String> {
+    pub(crate) fn new(names: &[String]) -> Result<Self, NotAHost> {
         let hosts = names.iter().map(|text| {
             if text == "*" {
                 return Ok(CallbackHost {
@@ -35,7 +75,7 @@ impl CallbackHosts {
                     port: None,
                 });
             }
-            let wrong = || format!("`{text}` is no host, such as localhost, 127.0.0.1:9000 or *");
+            let wrong = || NotAHost(text.clone());
             let url = Url::parse(&format!("http://{text}/")).map_err(|_| wrong())?;
             let is_bare = url.path() == "/" && url.query().is_none() && url.username().is_empty();
             let name = url.host_str().filter(|_| is_bare).ok_or_else(wrong)?;
@@ -77,20 +117,19 @@ pub(super) fn callback(
     base: &Url,
     hosts: &CallbackHosts,
     options: OpenApiOptions,
-) -> Result<OutgoingCallback, String> {
-    let url = base
-        .join(target)
-        .map_err(|error| format!("`{target}` is no URL: {error}"))?;
+) -> Result<OutgoingCallback, CallbackError> {
+    let url = base.join(target).map_err(|cause| CallbackError::Url {
+        target: target.to_owned(),
+        cause,
+    })?;
     if !["http", "https"].contains(&url.scheme()) {
-        return Err(format!("`{target}` is neither http nor https"));
+        return Err(CallbackError::Scheme(target.to_owned()));
     }
     if !hosts.allow(&url) {
         let host = url.host_str().unwrap_or_default();
         let port = url.port().map(|port| format!(":{port}"));
         let host = host.to_owned() + &port.unwrap_or_default();
-        return Err(format!(
-            "no callback may be sent to {host}; allow it by `callbacks = [\"{host}\"]` of [[openapi]], or `--callbacks {host}`"
-        ));
+        return Err(CallbackError::Forbidden(host));
     }
     outgoing(api, request, url, options)
 }
@@ -103,13 +142,14 @@ pub(super) fn outgoing(
     request: &ServiceRequest,
     url: Url,
     options: OpenApiOptions,
-) -> Result<OutgoingCallback, String> {
+) -> Result<OutgoingCallback, CallbackError> {
     let mut fields = request.headers.clone();
     let mut content = Vec::new();
     let is_json = |kind: &str| kind.contains("json");
     let by_kind = request.content.iter().find(|it| is_json(&it.kind));
     if let Some(described) = by_kind.or(request.content.first()) {
-        let (kind, made) = response::content_of_call(api, described, options)?;
+        let (kind, made) =
+            response::content_of_call(api, described, options).map_err(CallbackError::Content)?;
         fields.retain(|(name, _)| name != "content-type");
         fields.push(("content-type".to_owned(), kind));
         content = made;

@@ -14,10 +14,20 @@ pub(super) struct Exchange<'e, 'r> {
     pub(super) response: &'e StoredResponse,
 }
 
+/// Why a text with expressions cannot be filled.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ExpressionError {
+    /// What follows `{$`.
+    #[error("`{{${0}` has no end")]
+    Unclosed(String),
+    #[error("`{0}` has no value")]
+    NoValue(String),
+}
+
 /// A text whose expressions in braces are replaced by their values; a text that is an expression needs no braces.
 ///
 /// Fails with the expression that has no value.
-pub(super) fn filled(text: &str, exchange: &Exchange<'_, '_>) -> Result<String, String> {
+pub(super) fn filled(text: &str, exchange: &Exchange<'_, '_>) -> Result<String, ExpressionError> {
     if text.starts_with('$') {
         return value(text, exchange);
     }
@@ -25,7 +35,7 @@ pub(super) fn filled(text: &str, exchange: &Exchange<'_, '_>) -> Result<String, 
     let mut rest = text;
     while let Some((before, behind)) = rest.split_once("{$") {
         let Some((expression, after)) = behind.split_once('}') else {
-            return Err(format!("`{{${behind}` has no end"));
+            return Err(ExpressionError::Unclosed(behind.to_owned()));
         };
         filled.push_str(before);
         filled.push_str(&value(&format!("${expression}"), exchange)?);
@@ -35,8 +45,8 @@ pub(super) fn filled(text: &str, exchange: &Exchange<'_, '_>) -> Result<String, 
     Ok(filled)
 }
 
-fn value(expression: &str, exchange: &Exchange<'_, '_>) -> Result<String, String> {
-    found(expression, exchange).ok_or_else(|| format!("`{expression}` has no value"))
+fn value(expression: &str, exchange: &Exchange<'_, '_>) -> Result<String, ExpressionError> {
+    found(expression, exchange).ok_or_else(|| ExpressionError::NoValue(expression.to_owned()))
 }
 
 fn found(expression: &str, exchange: &Exchange<'_, '_>) -> Option<String> {
@@ -153,7 +163,7 @@ mod tests {
             ("{$request.cookie.a}", "`$request.cookie.a` has no value"),
             ("{$request", "`{$request` has no end"),
         ] {
-            assert_eq!(filled(text, &exchange).unwrap_err(), expected);
+            assert_eq!(filled(text, &exchange).unwrap_err().to_string(), expected);
         }
         let mut form = KeptRequest::made("POST", "/");
         let kind = b"application/x-www-form-urlencoded".to_vec();

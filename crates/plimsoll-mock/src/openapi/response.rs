@@ -19,7 +19,7 @@ struct Preferences {
 }
 
 /// The response to a request that the operation allows.
-pub(super) fn of(
+pub(super) fn for_operation(
     api: &Api,
     operation: &Operation,
     request: &RequestView<'_>,
@@ -130,14 +130,14 @@ fn preferences(request: &RequestView<'_>) -> Preferences {
     // As Prism has it, where a field cannot be set.
     for (name, value) in request.parameters() {
         if let Some(name) = name.strip_prefix("__") {
-            wanted.take(name, value);
+            wanted.apply_preference(name, value);
         }
     }
     for text in fields.filter_map(|(_, value)| std::str::from_utf8(value).ok()) {
         for part in text.split([',', ';']) {
             if let Some((name, value)) = part.split_once('=') {
                 let value = value.trim().trim_matches('"');
-                wanted.take(&name.trim().to_ascii_lowercase(), value);
+                wanted.apply_preference(&name.trim().to_ascii_lowercase(), value);
             }
         }
     }
@@ -145,7 +145,7 @@ fn preferences(request: &RequestView<'_>) -> Preferences {
 }
 
 impl Preferences {
-    fn take(&mut self, name: &str, value: &str) {
+    fn apply_preference(&mut self, name: &str, value: &str) {
         match name {
             "code" => self.code = value.parse().ok(),
             "example" => self.example = Some(value.to_owned()),

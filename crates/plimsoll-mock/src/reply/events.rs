@@ -3,6 +3,7 @@
 use http::StatusCode;
 use http::header::HeaderValue;
 use plimsoll_server::{Answer, Outcome, ResponseBody};
+use plimsoll_wire::sse::MEDIA_TYPE;
 
 use super::{ReplyCall, Respond, with_media_type};
 use crate::config::ready;
@@ -11,7 +12,7 @@ use crate::streaming::events::EventScript;
 impl Respond for EventScript {
     fn respond(&self, call: ReplyCall<'_, '_>) -> Answer {
         let stream = self.stream(call.request);
-        let media_type = HeaderValue::from_static("text/event-stream");
+        let media_type = HeaderValue::from_static(MEDIA_TYPE);
         let fields = with_media_type(call.reply.fields(call.request), Some(&media_type));
         let status = call.reply.status();
         let response = ready::response(call.context.sharing(), &call.allowed, status, &fields);

@@ -142,7 +142,7 @@ impl OriginPart {
         }
     }
 
-    fn of<'r>(self, request: &'r RequestView<'_>) -> Cow<'r, str> {
+    fn read<'r>(self, request: &'r RequestView<'_>) -> Cow<'r, str> {
         match self {
             Self::Scheme => request.scheme().into(),
             Self::Host => request.host().to_ascii_lowercase().into(),
@@ -155,7 +155,7 @@ impl Condition {
     /// Index key of rules whose first condition it is.
     pub fn lookup(&self) -> Lookup<'_> {
         match self {
-            Self::Path(test) => Lookup::of(test),
+            Self::Path(test) => Lookup::from_test(test),
             Self::Pattern(pattern) => Lookup::Starts(pattern.beginning()),
             _ => Lookup::Other,
         }
@@ -241,7 +241,7 @@ impl Condition {
             Self::GraphQl(test) => request.operation().is_some_and(|it| test.is_met_by(it)),
             Self::Call(test) => return test.judge(request),
             Self::State(scenario, state) => scenario.is_in(state, request),
-            Self::Origin(part, test) => test.is_met_by_any([&*part.of(request)].into_iter()),
+            Self::Origin(part, test) => test.is_met_by_any([&*part.read(request)].into_iter()),
             Self::Peer(test) => {
                 let address = request.peer.ip().to_canonical().to_string();
                 test.is_met_by_any([address.as_str()].into_iter())
@@ -319,7 +319,7 @@ impl Condition {
             Self::Call(call) => call.found(request),
             Self::State(scenario, _) => shown(&scenario.state(request)),
             Self::Peer(_) => request.peer.ip().to_string(),
-            Self::Origin(part, _) => shown(&part.of(request)),
+            Self::Origin(part, _) => shown(&part.read(request)),
             Self::Number(scenario, _) => scenario.number(request).to_string(),
             Self::Template(test) => cut(&test.found(request)),
             Self::RawPath(_) => shown(request.own_path()),

@@ -29,7 +29,7 @@ pub enum Lookup<'t> {
 
 impl<'t> Lookup<'t> {
     /// Of every path that meets a test.
-    pub fn of(test: &'t TextTest) -> Self {
+    pub fn from_test(test: &'t TextTest) -> Self {
         let value = test.value();
         match test.operator() {
             TextOperator::Equal => Self::Exact(value),

@@ -39,21 +39,51 @@ const PROPERTIES: [(&str, &str); 13] = [
     ("Space", BLANKS),
 ];
 
+/// Why an expression of Java cannot be used here. Messages continue the name of the expression.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum JavaRegexError {
+    #[error("possessive repetitions (`a*+`) are not supported")]
+    Possessive,
+    #[error("lookahead (`(?=`, `(?!`) is not supported")]
+    Lookahead,
+    #[error("lookbehind (`(?<=`, `(?<!`) is not supported")]
+    Lookbehind,
+    #[error("atomic groups (`(?>`) are not supported")]
+    Atomic,
+    /// With how it is written.
+    #[error("back-references (`{0}`) are not supported")]
+    BackReference(&'static str),
+    #[error("`\\{0}` is not supported")]
+    Unsupported(char),
+    #[error("the property `\\p{{{0}}}` is not supported")]
+    Property(String),
+    #[error("has no escape `\\{0}`")]
+    NoEscape(char),
+    /// A group, class or property.
+    #[error("has a {0} without an end")]
+    Unclosed(&'static str),
+    #[error("ends with {0}")]
+    EndsWith(&'static str),
+    /// The escape, and the kind of number that it needs.
+    #[error("has `{0}` without {1} number")]
+    NoNumber(&'static str, &'static str),
+}
+
 /// The expression in the words of the `regex` crate; fails with what it cannot say.
 #[cfg_attr(
     not(any(feature = "mock-import", test)),
     expect(dead_code, reason = "only templates use it")
 )]
-pub(crate) fn translated(pattern: &str) -> Result<String, String> {
+pub(crate) fn translated(pattern: &str) -> Result<String, JavaRegexError> {
     translated_with(pattern, false)
 }
 
 /// The same for the patterns of mappings, whose dot matches line ends too: WireMock compiles them with `DOTALL`.
-pub(crate) fn translated_pattern(pattern: &str) -> Result<String, String> {
+pub(crate) fn translated_pattern(pattern: &str) -> Result<String, JavaRegexError> {
     translated_with(pattern, true)
 }
 
-fn translated_with(pattern: &str, dot_matches_all: bool) -> Result<String, String> {
+fn translated_with(pattern: &str, dot_matches_all: bool) -> Result<String, JavaRegexError> {
     let mut translator = Translator {
         rest: pattern.chars().peekable(),
         made: String::with_capacity(pattern.len()),
@@ -74,7 +104,7 @@ struct Translator<'p> {
 }
 
 impl Translator<'_> {
-    fn translate(&mut self) -> Result<(), String> {
+    fn translate(&mut self) -> Result<(), JavaRegexError> {
         // What `(?s)` was outside of each group that is open.
         let mut outer = Vec::new();
         while let Some(character) = self.rest.next() {
@@ -118,9 +148,9 @@ impl Translator<'_> {
     }
 
     /// What follows `*`, `+`, `?` or `{n}`.
-    fn after_repetition(&mut self) -> Result<(), String> {
+    fn after_repetition(&mut self) -> Result<(), JavaRegexError> {
         match self.rest.peek() {
-            Some('+') => Err("possessive repetitions (`a*+`) are not supported".to_owned()),
+            Some('+') => Err(JavaRegexError::Possessive),
             Some('?') => {
                 self.rest.next();
                 self.made.push('?');
@@ -131,14 +161,14 @@ impl Translator<'_> {
     }
 
     /// What follows `(?`.
-    fn group(&mut self, outer: &mut Vec<bool>) -> Result<(), String> {
+    fn group(&mut self, outer: &mut Vec<bool>) -> Result<(), JavaRegexError> {
         match self.rest.peek().copied() {
-            Some('=' | '!') => return Err("lookahead (`(?=`, `(?!`) is not supported".to_owned()),
-            Some('>') => return Err("atomic groups (`(?>`) are not supported".to_owned()),
+            Some('=' | '!') => return Err(JavaRegexError::Lookahead),
+            Some('>') => return Err(JavaRegexError::Atomic),
             Some('<') => {
                 self.rest.next();
                 if matches!(self.rest.peek(), Some('=' | '!')) {
-                    return Err("lookbehind (`(?<=`, `(?<!`) is not supported".to_owned());
+                    return Err(JavaRegexError::Lookbehind);
                 }
                 self.made.push_str("?P<");
                 return Ok(());
@@ -182,11 +212,11 @@ impl Translator<'_> {
                 }
             }
         }
-        Err("has a group without an end".to_owned())
+        Err(JavaRegexError::Unclosed("group"))
     }
 
     /// A class of characters, without its `[`.
-    fn class(&mut self) -> Result<(), String> {
+    fn class(&mut self) -> Result<(), JavaRegexError> {
         self.made.push('[');
         if self.rest.next_if_eq(&'^').is_some() {
             self.made.push('^');
@@ -196,7 +226,7 @@ impl Translator<'_> {
         let mut begins_range = false;
         loop {
             let Some(character) = self.rest.next() else {
-                return Err("has a class without an end".to_owned());
+                return Err(JavaRegexError::Unclosed("class"));
             };
             match character {
                 ']' if !is_first => {
@@ -255,7 +285,7 @@ impl Translator<'_> {
     }
 
     /// The last character of a range in a class.
-    fn end_of_range(&mut self) -> Result<(), String> {
+    fn end_of_range(&mut self) -> Result<(), JavaRegexError> {
         match self.rest.next() {
             Some('\\') => self.escape_of_class().map(|_| ()),
             Some(character) => {
@@ -265,21 +295,21 @@ impl Translator<'_> {
                 self.made.push(character);
                 Ok(())
             }
-            None => Err("has a class without an end".to_owned()),
+            None => Err(JavaRegexError::Unclosed("class")),
         }
     }
 
     /// What follows a backslash in a class; whether it is one character.
-    fn escape_of_class(&mut self) -> Result<bool, String> {
+    fn escape_of_class(&mut self) -> Result<bool, JavaRegexError> {
         let kind = self.rest.peek().copied();
         self.escape(true)?;
         Ok(!kind.is_some_and(|it| "dDsSwWhHvVpPQ".contains(it)))
     }
 
     /// What follows a backslash.
-    fn escape(&mut self, is_in_class: bool) -> Result<(), String> {
+    fn escape(&mut self, is_in_class: bool) -> Result<(), JavaRegexError> {
         let Some(character) = self.rest.next() else {
-            return Err("ends with a backslash".to_owned());
+            return Err(JavaRegexError::EndsWith("a backslash"));
         };
         let class = |made: &mut String, is_negated: bool, inner: &str| {
             // Negated ones stand in brackets of their own, so that both may be parts of a class.
@@ -304,15 +334,15 @@ impl Translator<'_> {
                 made.push('\\');
                 made.push(character);
             }
-            'G' | 'X' | 'N' => return Err(format!("`\\{character}` is not supported")),
-            'k' => return Err("back-references (`\\k<name>`) are not supported".to_owned()),
-            '1'..='9' => return Err("back-references (`\\1`) are not supported".to_owned()),
+            'G' | 'X' | 'N' => return Err(JavaRegexError::Unsupported(character)),
+            'k' => return Err(JavaRegexError::BackReference("\\k<name>")),
+            '1'..='9' => return Err(JavaRegexError::BackReference("\\1")),
             'p' | 'P' => self.property(character == 'P')?,
             'Q' => self.quotation(),
             'E' => {}
             '0' => self.octal()?,
             'c' => {
-                let control = self.rest.next().ok_or("ends with `\\c`")?;
+                let control = self.rest.next().ok_or(JavaRegexError::EndsWith("`\\c`"))?;
                 write!(self.made, "\\x{{{:x}}}", u32::from(control) ^ 64)
                     .expect("a String takes everything");
             }
@@ -323,7 +353,7 @@ impl Translator<'_> {
             }
             'x' => self.hexadecimal()?,
             character if character.is_ascii_alphabetic() => {
-                return Err(format!("has no escape `\\{character}`"));
+                return Err(JavaRegexError::NoEscape(character));
             }
             // Here these are the ends of words.
             '<' | '>' => made.push(character),
@@ -337,14 +367,14 @@ impl Translator<'_> {
     }
 
     /// `\p{Alpha}`, `\p{IsGreek}`, `\pL`.
-    fn property(&mut self, is_negated: bool) -> Result<(), String> {
+    fn property(&mut self, is_negated: bool) -> Result<(), JavaRegexError> {
         let name = if self.rest.next_if_eq(&'{').is_some() {
             let mut name = String::new();
             loop {
                 match self.rest.next() {
                     Some('}') => break name,
                     Some(character) => name.push(character),
-                    None => return Err("has a property without an end".to_owned()),
+                    None => return Err(JavaRegexError::Unclosed("property")),
                 }
             }
         } else {
@@ -358,7 +388,7 @@ impl Translator<'_> {
             return Ok(());
         }
         if name.starts_with("In") || name.starts_with("java") {
-            return Err(format!("the property `\\p{{{name}}}` is not supported"));
+            return Err(JavaRegexError::Property(name));
         }
         let name = name.strip_prefix("Is").unwrap_or(&name);
         self.made.push_str(if is_negated { r"\P{" } else { r"\p{" });
@@ -380,7 +410,7 @@ impl Translator<'_> {
     }
 
     /// `\x41` or `\x{41}`.
-    fn hexadecimal(&mut self) -> Result<(), String> {
+    fn hexadecimal(&mut self) -> Result<(), JavaRegexError> {
         let is_braced = self.rest.next_if_eq(&'{').is_some();
         let mut digits = String::new();
         while let Some(digit) = self.rest.next_if(char::is_ascii_hexdigit) {
@@ -390,14 +420,14 @@ impl Translator<'_> {
             }
         }
         if digits.is_empty() || is_braced && self.rest.next() != Some('}') {
-            return Err("has `\\x` without a hexadecimal number".to_owned());
+            return Err(JavaRegexError::NoNumber("\\x", "a hexadecimal"));
         }
         write!(self.made, "\\x{{{digits}}}").expect("a String takes everything");
         Ok(())
     }
 
     /// `\0n`, `\0nn` or `\0mnn`.
-    fn octal(&mut self) -> Result<(), String> {
+    fn octal(&mut self) -> Result<(), JavaRegexError> {
         let mut number = 0;
         let mut has_digit = false;
         while let Some(digit) = self.rest.peek().and_then(|it| it.to_digit(8)) {
@@ -409,7 +439,7 @@ impl Translator<'_> {
             self.rest.next();
         }
         if !has_digit {
-            return Err("has `\\0` without an octal number".to_owned());
+            return Err(JavaRegexError::NoNumber("\\0", "an octal"));
         }
         write!(self.made, "\\x{{{number:x}}}").expect("a String takes everything");
         Ok(())
@@ -520,7 +550,7 @@ mod tests {
             ("[a", "class"),
             ("a\\", "backslash"),
         ] {
-            let error = translated(pattern).unwrap_err();
+            let error = translated(pattern).unwrap_err().to_string();
             assert!(error.contains(named), "{pattern}: {error}");
         }
     }

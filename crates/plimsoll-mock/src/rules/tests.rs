@@ -85,7 +85,7 @@ type Parts = (Option<Condition>, Option<Condition>, i32);
 
 /// How many rules are tried for a path, if none is enough.
 fn tried(tests: &[TextTest], path: &str) -> usize {
-    let index = RuleIndex::new(tests.iter().map(Lookup::of));
+    let index = RuleIndex::new(tests.iter().map(Lookup::from_test));
     let mut tried = 0;
     index.visit(path, |_| {
         tried += 1;

@@ -245,7 +245,7 @@ impl Collection {
         let parameters = request.parameters();
         let page = match list::page_of(all, parameters) {
             Ok(page) => page,
-            Err(message) => return mistake(StatusCode::BAD_REQUEST, &message),
+            Err(error) => return mistake(StatusCode::BAD_REQUEST, &error.to_string()),
         };
         let related = self.related(snapshot, name);
         let objects = page.objects.iter();

@@ -91,7 +91,7 @@ impl fmt::Display for Session {
 
 impl Session {
     /// Which client a request is from.
-    fn of(&self, request: &RequestView<'_>) -> String {
+    fn id_of(&self, request: &RequestView<'_>) -> String {
         match self {
             Self::All => String::new(),
             Self::Cookie(name) => values(request.cookies(), name)
@@ -130,7 +130,7 @@ impl Scenario {
         let state = sessions
             .by_name
             .get(&self.name)
-            .and_then(|it| it.get(&self.session.of(request)));
+            .and_then(|it| it.get(&self.session.id_of(request)));
         state.map_or(STARTED, String::as_str).to_owned()
     }
 
@@ -142,7 +142,7 @@ impl Scenario {
     /// Counts a request of the client that asks; fails if there is no room.
     pub fn count(&self, request: &RequestView<'_>) -> Result<(), SessionsFull> {
         let mut all = self.states.lock();
-        let session = self.session.of(request);
+        let session = self.session.id_of(request);
         let sessions = all.by_name.get(&self.name);
         let state = sessions.and_then(|it| it.get(&session));
         let next = state.map_or(0, |state| counted(state)).saturating_add(1);
@@ -151,7 +151,7 @@ impl Scenario {
 
     /// Which client a request is from, by the identifying property.
     pub(crate) fn client(&self, request: &RequestView<'_>) -> String {
-        self.session.of(request)
+        self.session.id_of(request)
     }
 
     /// From now on it is in `next` for the client that asks, if it is in `from` still; fails if there is no room.
@@ -162,7 +162,7 @@ impl Scenario {
         request: &RequestView<'_>,
     ) -> Result<(), SessionsFull> {
         let mut all = self.states.lock();
-        let session = self.session.of(request);
+        let session = self.session.id_of(request);
         let sessions = all.by_name.get(&self.name);
         let state = sessions.and_then(|it| it.get(&session));
         if from.is_some_and(|from| from != state.map_or(STARTED, String::as_str)) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Body, Frame};
 use plimsoll_server::StreamError;
+use plimsoll_wire::sse::encoded_event;
 use tokio::time::Sleep;
 
 use crate::request::RequestView;
@@ -46,8 +47,10 @@ impl EventScript {
     pub(crate) fn stream(&self, request: &RequestView<'_>) -> EventStream {
         let events = self.events.iter().map(|event| {
             let text = match &event.data {
-                EventData::Always(data) => encoded(&event.fields, data),
-                EventData::TextTemplate(written) => encoded(&event.fields, &written.fill(request)),
+                EventData::Always(data) => encoded_event(&event.fields, data),
+                EventData::TextTemplate(written) => {
+                    encoded_event(&event.fields, &written.fill(request))
+                }
             };
             (event.after, Bytes::from(text))
         });
@@ -58,21 +61,6 @@ impl EventScript {
             wait: None,
         }
     }
-}
-
-/// An event as it is sent (WHATWG HTML, section 9.2.5).
-///
-/// - `fields`: whole lines.
-fn encoded(fields: &str, data: &str) -> String {
-    let mut text = fields.to_owned();
-    // Every way to end a line ends it here too.
-    for line in data.replace("\r\n", "\n").split(['\n', '\r']) {
-        text.push_str("data: ");
-        text.push_str(line);
-        text.push('\n');
-    }
-    text.push('\n');
-    text
 }
 
 /// Events as they come.
@@ -114,19 +102,5 @@ impl Body for EventStream {
             this.rounds = this.rounds.map(|rounds| rounds - 1);
         }
         Poll::Ready(Some(Ok(frame)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_line_of_data_is_one_of_its_own() {
-        assert_eq!(encoded("event: a\n", "b"), "event: a\ndata: b\n\n");
-        assert_eq!(
-            encoded("", "a\r\nb\rc\n"),
-            "data: a\ndata: b\ndata: c\ndata: \n\n"
-        );
     }
 }

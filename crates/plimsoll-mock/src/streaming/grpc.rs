@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body, Frame};
-use plimsoll_client::grpc::frame;
+use plimsoll_client::grpc::{frame, status_message};
 use plimsoll_formats::grpc::Method;
 use plimsoll_model::GrpcStatus;
 use plimsoll_server::StreamError;
@@ -64,9 +64,7 @@ impl GrpcReply {
         let mut trailers = HeaderMap::new();
         trailers.insert("grpc-status", HeaderValue::from(u16::from(status.code())));
         if let Some(message) = message {
-            let value = HeaderValue::try_from(escaped(&message));
-            let value = value.expect("what no field may have is escaped");
-            trailers.insert("grpc-message", value);
+            trailers.insert("grpc-message", status_message(&message));
         }
         for (name, value) in &self.trailers {
             trailers.append(name.clone(), value.clone());
@@ -76,24 +74,6 @@ impl GrpcReply {
             trailers: Some(trailers),
         }
     }
-}
-
-/// A message of a status: bytes that are not ASCII and shown are written as `%XX`.
-fn escaped(message: &[u8]) -> String {
-    let mut text = String::with_capacity(message.len());
-    for byte in message {
-        match byte {
-            b'%' | ..b' ' | b'\x7f'.. => {
-                text.push('%');
-                for digit in [byte >> 4, byte & 15] {
-                    let digit = char::from_digit(digit.into(), 16).unwrap_or('0');
-                    text.push(digit.to_ascii_uppercase());
-                }
-            }
-            byte => text.push(char::from(*byte)),
-        }
-    }
-    text
 }
 
 /// Messages, and what follows them.
@@ -115,19 +95,5 @@ impl Body for CallContent {
         let content = this.content.take().map(Frame::data);
         let frame = content.or_else(|| this.trailers.take().map(Frame::trailers));
         Poll::Ready(frame.map(Ok))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_of_statuses_are_escaped() {
-        assert_eq!(
-            escaped("100 % fur dich\n~".as_bytes()),
-            "100 %25 fur dich%0A~"
-        );
-        assert_eq!(escaped("\u{fc}".as_bytes()), "%C3%BC");
     }
 }

@@ -26,17 +26,24 @@ const MOST_GLOBALS: usize = 10_000;
 /// Bytes of the JSON of one such value, at most.
 const LONGEST_GLOBAL: usize = 64 * 1024;
 
+/// Why a value is not kept.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum GlobalsError {
+    #[error("the value of `{0}` has more than {LONGEST_GLOBAL} bytes")]
+    TooLong(String),
+    #[error("there are {MOST_GLOBALS} variables already")]
+    TooMany,
+}
+
 impl Globals {
     /// Sets a value; fails if it is too long, or there are too many.
-    pub(crate) fn set(&self, name: &str, value: Value) -> Result<(), String> {
+    pub(crate) fn set(&self, name: &str, value: Value) -> Result<(), GlobalsError> {
         if value.to_string().len() > LONGEST_GLOBAL {
-            return Err(format!(
-                "the value of `{name}` has more than {LONGEST_GLOBAL} bytes"
-            ));
+            return Err(GlobalsError::TooLong(name.to_owned()));
         }
         let mut values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if values.len() >= MOST_GLOBALS && !values.contains_key(name) {
-            return Err(format!("there are {MOST_GLOBALS} variables already"));
+            return Err(GlobalsError::TooMany);
         }
         values.insert(name.to_owned(), value);
         Ok(())

@@ -14,7 +14,26 @@ use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
 
 pub(crate) use self::read::{is_pattern, parsed_by};
-pub(crate) use self::truncation::Truncation;
+pub(crate) use self::truncation::{Truncation, TruncationError};
+
+/// Why there is no date, or no text of it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum DateError {
+    #[error("there is no time zone `{0}`")]
+    NoZone(String),
+    #[error("`{0}` is no offset such as `3 days`")]
+    NoOffset(String),
+    #[error("`{0}` leads beyond all dates")]
+    BeyondDates(String),
+    #[error("`{0}` is no date such as 2026-01-31T12:00:00Z")]
+    NoDate(String),
+    #[error("`{letter}` of the date format `{pattern}` is not known here")]
+    UnknownLetter {
+        letter: char,
+        /// The whole format.
+        pattern: String,
+    },
+}
 
 /// Now, in UTC.
 pub(crate) fn now() -> Zoned {
@@ -24,20 +43,20 @@ pub(crate) fn now() -> Zoned {
 }
 
 /// A time in another zone, such as `Europe/Berlin`, `UTC` or `GMT+1`.
-pub(crate) fn in_zone(time: &Zoned, name: &str) -> Result<Zoned, String> {
+pub(crate) fn in_zone(time: &Zoned, name: &str) -> Result<Zoned, DateError> {
     Ok(time.with_time_zone(zone(name)?))
 }
 
-fn zone(name: &str) -> Result<TimeZone, String> {
+fn zone(name: &str) -> Result<TimeZone, DateError> {
     match name {
         "Z" | "GMT" | "UTC" => Ok(TimeZone::UTC),
-        name => TimeZone::get(name).map_err(|_| format!("there is no time zone `{name}`")),
+        name => TimeZone::get(name).map_err(|_| DateError::NoZone(name.to_owned())),
     }
 }
 
 /// A time moved by an offset such as `3 days` or `-24 seconds`.
-pub(crate) fn moved(time: &Zoned, offset: &str) -> Result<Zoned, String> {
-    let wrong = || format!("`{offset}` is no offset such as `3 days`");
+pub(crate) fn moved(time: &Zoned, offset: &str) -> Result<Zoned, DateError> {
+    let wrong = || DateError::NoOffset(offset.to_owned());
     let mut words = offset.split_whitespace();
     let count: i64 = words
         .next()
@@ -45,7 +64,7 @@ pub(crate) fn moved(time: &Zoned, offset: &str) -> Result<Zoned, String> {
         .ok_or_else(wrong)?;
     let span = span(count, words.next().ok_or_else(wrong)?).ok_or_else(wrong)?;
     time.checked_add(span)
-        .map_err(|_| format!("`{offset}` leads beyond all dates"))
+        .map_err(|_| DateError::BeyondDates(offset.to_owned()))
 }
 
 /// So many of a unit, such as `days`.
@@ -70,8 +89,8 @@ pub(crate) const OF_JAVASCRIPT: &str =
     "EEE MMM dd yyyy HH:mm:ss 'GMT+0000 (Coordinated Universal Time)'";
 
 /// A date in a text, as JavaScript writes it, by RFC 3339, by RFC 9557, or a day alone.
-pub(crate) fn parsed(text: &str) -> Result<Zoned, String> {
-    let wrong = || format!("`{text}` is no date such as 2026-01-31T12:00:00Z");
+pub(crate) fn parsed(text: &str) -> Result<Zoned, DateError> {
+    let wrong = || DateError::NoDate(text.to_owned());
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(time.to_zoned(TimeZone::UTC));
     }
@@ -89,12 +108,12 @@ pub(crate) fn parsed(text: &str) -> Result<Zoned, String> {
 }
 
 /// As WireMock writes dates without a format: `2026-01-31T12:00:00Z`.
-pub(crate) fn iso(time: &Zoned) -> Result<String, String> {
+pub(crate) fn iso(time: &Zoned) -> Result<String, DateError> {
     formatted(time, "yyyy-MM-dd'T'HH:mm:ssXXX")
 }
 
 /// A time by a pattern of Java's `SimpleDateFormat`, or `epoch` (milliseconds) or `unix` (seconds).
-pub(crate) fn formatted(time: &Zoned, pattern: &str) -> Result<String, String> {
+pub(crate) fn formatted(time: &Zoned, pattern: &str) -> Result<String, DateError> {
     match pattern {
         "epoch" => return Ok(time.timestamp().as_millisecond().to_string()),
         "unix" => return Ok(time.timestamp().as_second().to_string()),
@@ -105,8 +124,9 @@ pub(crate) fn formatted(time: &Zoned, pattern: &str) -> Result<String, String> {
         match piece {
             PatternPart::Text(literal) => text.push_str(&literal),
             PatternPart::Field(letter, count) => {
-                push(&mut text, time, letter, count).ok_or_else(|| {
-                    format!("`{letter}` of the date format `{pattern}` is not known here")
+                push(&mut text, time, letter, count).ok_or_else(|| DateError::UnknownLetter {
+                    letter,
+                    pattern: pattern.to_owned(),
                 })?;
             }
         }

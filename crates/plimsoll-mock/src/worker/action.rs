@@ -51,15 +51,19 @@ impl Action for Mock {
             let body = request.take_body();
             if !body.is_end_stream() || worker.has_middlewares(request.method) {
                 let inner = Rc::clone(&self.0);
-                return inner.later(worker, KeptRequest::of(request), body);
+                return inner.later(worker, KeptRequest::from_request(request), body);
             }
         }
-        let mut view = RequestView::of(request);
+        let mut view = RequestView::from_request(request);
         view.strip(&self.0.prefix);
         let (answer, by) = worker.answer(&view, worker.matched(&view));
         match self.0.shared.journal() {
             None => answer,
-            Some(journal) => journal.note(KeptRequest::of(request), worker.answered_by(by), answer),
+            Some(journal) => journal.note(
+                KeptRequest::from_request(request),
+                worker.answered_by(by),
+                answer,
+            ),
         }
     }
 }

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use plimsoll_server::config::Compiler;
 use plimsoll_server::{Address, Counters, Engine};
 use plimsoll_testkit::eventually;
+use plimsoll_testkit::http::{HttpResponse, request};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::mock::{Answer, ask, files};
+use crate::mock::files;
 use crate::websocket::Client;
 
 const RULES: &str = r#"
@@ -84,8 +85,8 @@ impl Administered {
         self.folder.path()
     }
 
-    pub(crate) fn ask(&self, method: &str, target: &str, body: &str) -> Answer {
-        ask(self.address(0), method, target, &["host: a"], body)
+    pub(crate) fn ask(&self, method: &str, target: &str, body: &str) -> HttpResponse {
+        request(self.address(0), method, target, &["host: a"], body)
     }
 
     /// The same with fields.
@@ -95,13 +96,19 @@ impl Administered {
         target: &str,
         fields: &[&str],
         body: &str,
-    ) -> Answer {
+    ) -> HttpResponse {
         let fields = [&["host: a"], fields].concat();
-        ask(self.address(0), method, target, &fields, body)
+        request(self.address(0), method, target, &fields, body)
     }
 
-    pub(crate) fn admin(&self, method: &str, target: &str, fields: &[&str], body: &str) -> Answer {
-        ask(self.address(1), method, target, fields, body)
+    pub(crate) fn admin(
+        &self,
+        method: &str,
+        target: &str,
+        fields: &[&str],
+        body: &str,
+    ) -> HttpResponse {
+        request(self.address(1), method, target, fields, body)
     }
 
     /// The document of an answer, which is as its schema has it; null without one.

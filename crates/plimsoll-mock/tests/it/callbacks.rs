@@ -1,6 +1,7 @@
 //! Callbacks: what rules send once they have answered.
 
 use plimsoll_testkit::eventually;
+use plimsoll_testkit::http::request;
 use serde_json::json;
 
 use crate::admin::Administered;
@@ -126,7 +127,7 @@ fn shop(receiver: &Served, callbacks: &str) -> (Administered, String) {
 
 fn order(mock: &Administered, body: &str) -> u16 {
     let fields = ["host: a", "content-type: application/json"];
-    crate::mock::ask(mock.address(0), "POST", "/orders/7", &fields, body).status
+    request(mock.address(0), "POST", "/orders/7", &fields, body).status
 }
 
 #[test]

@@ -1,50 +1,23 @@
-//! A mock on an engine, and a client of bare bytes.
+//! A mock on an engine.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use plimsoll_mock::{Folder, Mock, MockPlan, SharedMock};
 use plimsoll_server::{
     Action, Counters, Engine, EnginePlan, ListenerPlan, MakeAction, Notices, Serves, WorkerContext,
 };
+use plimsoll_testkit::http::{HttpResponse, request, talk};
 use tempfile::TempDir;
-
-/// Longer than any test takes.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A folder of files, served.
 pub(crate) struct Served {
     pub(crate) folder: TempDir,
     pub(crate) shared: Arc<SharedMock>,
     engine: Engine,
-}
-
-/// A received response.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) head: String,
-    pub(crate) body: Vec<u8>,
-}
-
-impl Answer {
-    pub(crate) fn text(&self) -> &str {
-        std::str::from_utf8(&self.body).unwrap()
-    }
-
-    /// The value of a field.
-    pub(crate) fn field(&self, name: &str) -> Option<&str> {
-        let mut lines = self.head.lines().skip(1);
-        lines.find_map(|line| {
-            let (field, value) = line.split_once(": ")?;
-            field.eq_ignore_ascii_case(name).then_some(value)
-        })
-    }
 }
 
 pub(crate) fn make(shared: &Arc<SharedMock>) -> Arc<MakeAction> {
@@ -112,12 +85,18 @@ impl Served {
         fs::write(self.path(name), text).unwrap();
     }
 
-    pub(crate) fn get(&self, target: &str) -> Answer {
+    pub(crate) fn get(&self, target: &str) -> HttpResponse {
         self.ask("GET", target, &[], "")
     }
 
-    pub(crate) fn ask(&self, method: &str, target: &str, fields: &[&str], body: &str) -> Answer {
-        ask(
+    pub(crate) fn ask(
+        &self,
+        method: &str,
+        target: &str,
+        fields: &[&str],
+        body: &str,
+    ) -> HttpResponse {
+        request(
             self.address(),
             method,
             target,
@@ -129,72 +108,5 @@ impl Served {
     /// All that comes back until the connection ends.
     pub(crate) fn talk(&self, request: &[u8]) -> Vec<u8> {
         talk(self.address(), request)
-    }
-}
-
-/// Sends a request to that port.
-///
-/// - `fields`: `host` among them.
-pub(crate) fn ask(
-    address: SocketAddr,
-    method: &str,
-    target: &str,
-    fields: &[&str],
-    body: &str,
-) -> Answer {
-    let mut request = format!("{method} {target} HTTP/1.1\r\nconnection: close\r\n");
-    for field in fields {
-        request.push_str(field);
-        request.push_str("\r\n");
-    }
-    if !body.is_empty() {
-        let length = format!("content-length: {}\r\n", body.len());
-        request.push_str(&length);
-    }
-    request.push_str("\r\n");
-    request.push_str(body);
-    let bytes = talk(address, request.as_bytes());
-    answer(&bytes).unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&bytes)))
-}
-
-fn talk(address: SocketAddr, request: &[u8]) -> Vec<u8> {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.write_all(request).unwrap();
-    let mut bytes = Vec::new();
-    // A connection that is reset ends, too.
-    let _ended = Read::by_ref(&mut stream)
-        .take(1 << 28)
-        .read_to_end(&mut bytes);
-    bytes
-}
-
-fn answer(bytes: &[u8]) -> Option<Answer> {
-    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
-    // Values of fields may be in Latin-1.
-    let head: String = bytes[..end].iter().map(|byte| char::from(*byte)).collect();
-    let status = head.split(' ').nth(1)?.parse().ok()?;
-    let mut body = bytes[end + 4..].to_vec();
-    if head
-        .to_ascii_lowercase()
-        .contains("transfer-encoding: chunked")
-    {
-        body = unchunked(&body)?;
-    }
-    Some(Answer { status, head, body })
-}
-
-fn unchunked(mut bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut whole = Vec::new();
-    loop {
-        let end = bytes.windows(2).position(|two| two == b"\r\n")?;
-        let length = std::str::from_utf8(&bytes[..end]).ok()?;
-        let length = usize::from_str_radix(length, 16).ok()?;
-        if length == 0 {
-            return Some(whole);
-        }
-        bytes = bytes.get(end + 2..)?;
-        whole.extend_from_slice(bytes.get(..length)?);
-        bytes = bytes.get(length + 2..)?;
     }
 }

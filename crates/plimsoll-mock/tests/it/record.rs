@@ -4,10 +4,10 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use plimsoll_testkit::http::request;
 use plimsoll_testkit::{Origin, Script, Step, eventually};
 
 use crate::admin::Administered;
-use crate::mock::ask;
 
 fn recording(origin: &Origin) -> Administered {
     let url = origin.url("/base");
@@ -29,7 +29,7 @@ fn answers_are_kept_and_requested_as_they_are() {
     ));
     let recording = recording(&origin);
     let fields = ["host: a", "accept-encoding: gzip", "x-own: 1"];
-    let answer = ask(recording.address(0), "GET", "/a?b=c", &fields, "");
+    let answer = request(recording.address(0), "GET", "/a?b=c", &fields, "");
     assert_eq!((answer.status, answer.text()), (200, "hello"));
     eventually(|| rules(&recording).contains("url_path = \"/a\""));
     let heads = origin.heads();
@@ -142,7 +142,7 @@ fn what_was_recorded_is_answered_as_it_was() {
 #[test]
 fn requests_with_different_content_have_rules_of_their_own() {
     let json = "content-type: application/json";
-    let request = [
+    let requests = [
         (json, r#"{"a":1,"password":"p1"}"#, "one"),
         (json, r#"{"a":2,"password":"p1"}"#, "two"),
         (
@@ -152,7 +152,7 @@ fn requests_with_different_content_have_rules_of_their_own() {
         ),
         (json, "{broken", "fou"),
     ];
-    let script = request
+    let script = requests
         .iter()
         .fold(Script::new(), |script, (_, body, answer)| {
             let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\n{answer}");
@@ -163,9 +163,9 @@ fn requests_with_different_content_have_rules_of_their_own() {
         });
     let origin = Origin::scripted(script.then(Step::Hold));
     let recording = recording(&origin);
-    for (kind, body, expected) in request {
+    for (kind, body, expected) in requests {
         let fields = ["host: a", kind];
-        let answer = ask(recording.address(0), "POST", "/same", &fields, body);
+        let answer = request(recording.address(0), "POST", "/same", &fields, body);
         assert_eq!(answer.text(), expected);
     }
     eventually(|| rules(&recording).contains("broken"));
@@ -175,7 +175,7 @@ fn requests_with_different_content_have_rules_of_their_own() {
         "{text}"
     );
     let again = played_back(&recording);
-    for (kind, body, expected) in request.into_iter().rev() {
+    for (kind, body, expected) in requests.into_iter().rev() {
         let body = body.replace("p1", "p2");
         let answer = again.ask("POST", "/same", &[kind], &body);
         assert_eq!(answer.text(), expected, "{body}\n{text}");

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use plimsoll_server::config::Compiler;
 use plimsoll_server::{Counters, Engine};
+use plimsoll_testkit::http::request;
 
-use crate::mock::{ask, files};
+use crate::mock::files;
 
 const RULES: &str = r#"
 [[rules]]
@@ -36,7 +37,11 @@ fn states_survive_a_reload_that_does_not_concern_them() {
     let mut engine = Engine::start(&plan.engine, counters).unwrap();
     drop(plan);
     let address = engine.addresses()[0];
-    let text = || ask(address, "GET", "/", &["host: a"], "").text().to_owned();
+    let text = || {
+        request(address, "GET", "/", &["host: a"], "")
+            .text()
+            .to_owned()
+    };
     assert_eq!(text(), "first");
     engine.reload(&compile("rules.toml", "20s").engine).unwrap();
     assert_eq!(text(), "again");

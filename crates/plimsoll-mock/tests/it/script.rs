@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use plimsoll_mock::{SharedMock, config};
 use plimsoll_server::{Notices, Severity};
 use plimsoll_testkit::eventually;
+use plimsoll_testkit::http::request;
 
 use crate::mock::{self, Served};
 
@@ -140,7 +141,7 @@ fn what_does_not_end_is_ended_and_holds_up_no_reader_else() {
     );
     let served = Served::rules(&rules);
     let address = served.address();
-    let stuck = std::thread::spawn(move || mock::ask(address, "GET", "/users/0", &["host: a"], ""));
+    let stuck = std::thread::spawn(move || request(address, "GET", "/users/0", &["host: a"], ""));
     // The engine has as many workers as the machine has cores; each of them may get the request.
     while !stuck.is_finished() {
         assert_eq!(served.get("/text").text(), "text");

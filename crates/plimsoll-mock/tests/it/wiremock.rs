@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use plimsoll_model::Clock as _;
+use plimsoll_testkit::http::HttpResponse;
 use plimsoll_wire::SystemClock;
 use serde_json::{Value, json};
 
 use crate::admin::Administered;
-use crate::mock::Answer;
 
 const ID: &str = "76ada7b0-49ae-4229-91c4-396a36f18e09";
 
@@ -30,7 +30,7 @@ fn start() -> Administered {
     Administered::start_with(ROUTE, &[("mappings.json", MAPPINGS)])
 }
 
-fn call(mock: &Administered, method: &str, path: &str, body: &Value) -> Answer {
+fn call(mock: &Administered, method: &str, path: &str, body: &Value) -> HttpResponse {
     let host = format!("host: {}", mock.address(1));
     let body = if body.is_null() {
         String::new()

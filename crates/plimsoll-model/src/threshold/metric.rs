@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::threshold::ThresholdError;
 use crate::{
     Bounded, ByteSize, Cost, Counts, DurationText, Phase, RunSummary, ServerCost, TimesView,
-    WindowBytes, three_figures,
+    WindowBytes, percentage, rate_figures,
 };
 
 /// A figure of a run.
@@ -456,12 +456,11 @@ impl Unit {
                 DurationText(time).to_string()
             }
             Self::Count => crate::grouped(whole),
-            Self::PerSecond if value < 99.95 => format!("{}/s", three_figures(value)),
-            Self::PerSecond => format!("{}/s", crate::grouped(value)),
-            Self::Ratio => format!("{} %", three_figures(value * 100.0)),
+            Self::PerSecond => format!("{}/s", rate_figures(value)),
+            Self::Ratio => percentage(value * 100.0),
             Self::Bytes => ByteSize(whole).to_string(),
             Self::BytesPerSecond => format!("{}/s", ByteSize(whole)),
-            Self::Percent => format!("{} %", three_figures(value)),
+            Self::Percent => percentage(value),
         }
     }
 }

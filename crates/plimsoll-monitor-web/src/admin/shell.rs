@@ -8,11 +8,14 @@ use axum::extract::Path;
 use axum::response::Response;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, LOCATION};
 use http::{StatusCode, Uri};
+use plimsoll_model::percent_rounded_down;
+use plimsoll_monitor::config::Language;
 use plimsoll_monitor::detect::status::Health;
 use plimsoll_monitor::store::Role;
 use plimsoll_monitor::time::Timestamp;
 
 use crate::admin::guard::Me;
+use crate::language::Texts as _;
 
 const SCRIPT: &str = include_str!("assets/admin.js");
 const STYLE: &str = include_str!("assets/admin.css");
@@ -259,16 +262,7 @@ impl When {
 
 /// A duration for people: `3 d 4 h`, `12 min`, `40 s`.
 pub(super) fn duration(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
-    match (days, hours, minutes) {
-        (0, 0, 0) => format!("{seconds} s"),
-        (0, 0, _) => format!("{minutes} min"),
-        (0, _, 0) => format!("{hours} h"),
-        (0, _, _) => format!("{hours} h {minutes} min"),
-        (_, 0, _) => format!("{days} d"),
-        _ => format!("{days} d {hours} h"),
-    }
+    Language::English.duration(duration)
 }
 
 /// `12.3 ms` or `1.20 s`.
@@ -287,7 +281,7 @@ pub(super) fn percent(ratio: Option<f64>) -> String {
     match ratio {
         None => "–".to_owned(),
         Some(ratio) if ratio >= 1.0 => "100 %".to_owned(),
-        Some(ratio) => format!("{:.3} %", (ratio * 100_000.0).floor() / 1000.0),
+        Some(ratio) => format!("{} %", percent_rounded_down(ratio, 3)),
     }
 }
 

@@ -1,10 +1,10 @@
 //! `/metrics` in the text format of Prometheus: Gatus's names for its configurations, and ours for all.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
 use axum::extract::State;
+use plimsoll_model::MetricsText;
 use plimsoll_monitor::config::Dialect;
 use plimsoll_monitor::detect::status::{Health, Status};
 use plimsoll_monitor::engine::View;
@@ -128,10 +128,7 @@ pub(super) async fn metrics(State(api): State<Api>) -> Answer {
             heard.lost as f64,
         );
     }
-    Ok(with_type(
-        page.text(),
-        "text/plain; version=0.0.4; charset=utf-8",
-    ))
+    Ok(with_type(page.text(), MetricsText::MEDIA_TYPE))
 }
 
 fn own(page: &mut Page, view: &View) {
@@ -296,7 +293,7 @@ pub(super) struct Page(BTreeMap<&'static str, Metric>);
 struct Metric {
     kind: &'static str,
     help: &'static str,
-    samples: String,
+    samples: MetricsText,
 }
 
 impl Page {
@@ -311,40 +308,17 @@ impl Page {
         let metric = self.0.entry(name).or_insert_with(|| Metric {
             kind,
             help,
-            samples: String::new(),
+            samples: MetricsText::default(),
         });
-        let labels: Vec<_> = labels
-            .iter()
-            .map(|(name, value)| {
-                let value = value
-                    .replace('\\', "\\\\")
-                    .replace('"', "\\\"")
-                    .replace('\n', "\\n");
-                format!("{name}=\"{value}\"")
-            })
-            .collect();
-        let written = if labels.is_empty() {
-            writeln!(metric.samples, "{name} {value}")
-        } else {
-            writeln!(metric.samples, "{name}{{{}}} {value}", labels.join(","))
-        };
-        written.expect("text can be written to memory");
+        metric.samples.sample(name, labels, value);
     }
 
     pub(super) fn text(self) -> String {
-        let mut text = String::new();
+        let mut text = MetricsText::default();
         for (name, metric) in self.0 {
-            let Metric {
-                kind,
-                help,
-                samples,
-            } = metric;
-            write!(
-                text,
-                "# HELP {name} {help}\n# TYPE {name} {kind}\n{samples}"
-            )
-            .expect("text can be written to memory");
+            text.family(name, metric.kind, metric.help);
+            text.append(&metric.samples);
         }
-        text
+        text.into_text()
     }
 }

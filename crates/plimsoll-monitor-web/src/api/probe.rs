@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::extract::{RawQuery, State};
 use http::HeaderMap;
-use plimsoll_model::Phase;
+use plimsoll_model::{MetricsText, Phase};
 use plimsoll_monitor::config::overlay;
 use plimsoll_monitor::detect::status::Status;
 use plimsoll_monitor::probe::reading::CheckResult;
@@ -100,10 +100,7 @@ pub(super) async fn probe(
     };
     let result = api.handle.try_out(plan).await?;
     let content = page(&result, is_http).text();
-    Ok(with_type(
-        content,
-        "text/plain; version=0.0.4; charset=utf-8",
-    ))
+    Ok(with_type(content, MetricsText::MEDIA_TYPE))
 }
 
 fn page(result: &CheckResult, is_http: bool) -> Page {

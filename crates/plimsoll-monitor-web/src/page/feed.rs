@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use askama::Template;
+use plimsoll_model::{escaped_html, is_xml_char};
 use plimsoll_monitor::time::{Timestamp, calendar};
-use plimsoll_report::plot::{escaped, is_xml};
 
 use crate::language::Texts as _;
 use crate::page::html::{Frame, phase_text};
@@ -29,7 +29,7 @@ impl Entry {
         let mut html = String::new();
         for update in &incident.updates {
             let body = f.body(incident, update.phase, &update.body);
-            let body = escaped(&body).replace('\n', "<br>");
+            let body = escaped_html(&body).replace('\n', "<br>");
             let phase = phase_text(f.t, update.phase);
             write!(
                 html,
@@ -89,7 +89,7 @@ fn entries(f: Frame<'_>, snapshot: &Snapshot) -> (Vec<Entry>, Timestamp) {
 /// The feed, without the characters that XML cannot have, wherever its texts come from.
 fn well_formed(feed: &impl Template) -> String {
     let text = feed.render().unwrap_or_default();
-    text.replace(|c| !is_xml(c), "\u{fffd}")
+    text.replace(|c| !is_xml_char(c), "\u{fffd}")
 }
 
 /// - `url`: of the page, without a slash at its end.

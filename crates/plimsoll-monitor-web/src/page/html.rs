@@ -16,10 +16,10 @@ use std::time::Duration;
 use askama::Template;
 use jiff::civil::Date;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use plimsoll_model::escaped_html;
 use plimsoll_monitor::config::{ApiToken, Language};
 use plimsoll_monitor::detect::window::Window as MaintenanceWindow;
 use plimsoll_monitor::time::Timestamp;
-use plimsoll_report::plot::escaped;
 use ring::digest::{SHA256, digest};
 
 use crate::language::Texts as _;
@@ -213,7 +213,7 @@ impl<'a> Frame<'a> {
             write!(
                 html,
                 "<i class=\"{class}\" title=\"{}\"></i>",
-                escaped(&text)
+                escaped_html(&text)
             )
             .expect(IN_MEMORY);
         }

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use plimsoll_wire::sse;
 use tokio::sync::watch;
 
 /// Readers that are connected at a time.
@@ -56,7 +57,7 @@ pub(crate) fn events(mut changes: watch::Receiver<u64>) -> Response {
     let beats = stream::unfold((Some(first), changes, 0, reader), next);
     let mut response = Response::new(Body::from_stream(beats));
     let fields = response.headers_mut();
-    fields.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    fields.insert(CONTENT_TYPE, HeaderValue::from_static(sse::MEDIA_TYPE));
     fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // Proxies such as nginx must not hold events back.
     let unbuffered = HeaderName::from_static("x-accel-buffering");
@@ -76,13 +77,13 @@ async fn next(
         return None;
     }
     let event = match tokio::time::timeout(BEAT, changes.changed()).await {
-        Err(_) => Bytes::from_static(b":\n\n"),
+        Err(_) => Bytes::from_static(sse::COMMENT.as_bytes()),
         Ok(Err(_)) => return None,
         Ok(Ok(())) => {
             // Changes at the same time are one event.
             tokio::time::sleep(Duration::from_millis(300)).await;
             let version = *changes.borrow_and_update();
-            Bytes::from(format!("event: change\ndata: {version}\n\n"))
+            Bytes::from(sse::encoded_event("event: change\n", &version.to_string()))
         }
     };
     Some((Ok(event), (None, changes, beats + 1, reader)))

@@ -38,12 +38,12 @@ impl Regions {
 
 /// `region`, the name of this process's own.
 pub(super) fn own_region(root: &mut Table<'_>) -> Option<String> {
-    let value = root.take("region")?;
+    let value = root.take_value("region")?;
     named(&value)
 }
 
 pub(super) fn compile(mut table: Table<'_>, regions: &mut Regions) -> Option<AgentPlan> {
-    let name = if let Some(value) = table.take("name") {
+    let name = if let Some(value) = table.take_value("name") {
         let name = named(&value)?;
         if regions.0.contains(&name) {
             return value.wrong(format!("`{name}` is the name of another region"));
@@ -54,7 +54,7 @@ pub(super) fn compile(mut table: Table<'_>, regions: &mut Regions) -> Option<Age
         None
     };
     let mut hashes = Some(Vec::new());
-    if let Some(value) = table.take("sha256") {
+    if let Some(value) = table.take_value("sha256") {
         let parsed = value.elements().iter().map(token::parse).collect();
         hashes = parsed;
     } else {

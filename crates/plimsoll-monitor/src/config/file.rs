@@ -76,7 +76,7 @@ pub(super) fn compile(
     let sealing = store::keys(&mut root, environment);
     let metrics = root.boolean("metrics").unwrap_or(true);
     let private = root.boolean("allow_private").unwrap_or(true);
-    let proxies = root.take("trusted_proxies").and_then(trusted_proxies);
+    let proxies = root.take_value("trusted_proxies").and_then(trusted_proxies);
     let limits = root.table("limits").map(limits).unwrap_or_default();
     let retention = root.table("retention").map(retention).unwrap_or_default();
     let mut regions = Regions::default();
@@ -132,7 +132,7 @@ pub(super) fn compile(
         .table("oidc")
         .and_then(|table| oidc::compile(table, directory, environment));
     let modules = root
-        .take("probe_modules")
+        .take_value("probe_modules")
         .and_then(|value| modules(&value, directory));
     let (rotations, on_call) = oncall::compile(root.tables("on_call"));
     let reach = (&*rotations, context.filter.clone());
@@ -337,7 +337,7 @@ fn limits(mut table: Table<'_>) -> GateLimits {
         per_host: table
             .count("per_host", 1..=10_000)
             .unwrap_or(default.per_host),
-        breaker: match table.take("breaker") {
+        breaker: match table.take_value("breaker") {
             None => default.breaker,
             Some(value) if value.is_false() => None,
             Some(value) => value.table().map(breaker),

@@ -18,6 +18,7 @@ use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::Path;
 
+use plimsoll_model::document::toml_string;
 use serde_json::Value;
 
 use crate::yaml;
@@ -146,9 +147,9 @@ impl Imported {
             self.text.push('\n');
         }
         self.line(format_args!("[[monitor]]"));
-        self.pair("name", &quoted(&unique));
+        self.pair("name", &toml_string(&unique));
         if !group.is_empty() {
-            self.pair("group", &quoted(group));
+            self.pair("group", &toml_string(group));
         }
         unique
     }
@@ -172,12 +173,6 @@ impl Imported {
     fn remark(&mut self, name: &str, what: impl std::fmt::Display) {
         self.remarks.push(format!("{name}: {what}"));
     }
-}
-
-/// A basic string of TOML: one of JSON, but for the character of U+007F, which TOML wants escaped (TOML 1.0, "String").
-fn quoted(text: &str) -> String {
-    let json = Value::String(text.to_owned()).to_string();
-    json.replace('\u{7f}', "\\u007F")
 }
 
 /// An inline table.

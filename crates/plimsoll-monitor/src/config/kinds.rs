@@ -96,7 +96,7 @@ pub(super) fn compile<'i>(
             .chain(supplied.iter().map(|kind| kind.key))
     };
     let given: Vec<_> = keys()
-        .filter_map(|key| Some((key, table.take(key)?)))
+        .filter_map(|key| Some((key, table.take_value(key)?)))
         .collect();
     let mut given = given.into_iter();
     let Some((key, value)) = given.next() else {
@@ -168,7 +168,7 @@ fn target<'i>(value: Value<'i>, key: &'static str) -> Option<(Value<'i>, Option<
         return Some((value, None));
     }
     let mut table = value.table()?;
-    if let Some(target) = table.take(key) {
+    if let Some(target) = table.take_value(key) {
         Some((target, Some(table)))
     } else {
         table.missing(key, "what is monitored");
@@ -205,14 +205,14 @@ fn reach(
         let private = file(table, context, "key");
         key.identity = certificate.map(|certificate| (certificate, private));
         key.server_name = table.text("server_name");
-        if let Some(value) = table.take("family") {
+        if let Some(value) = table.take_value("family") {
             key.family = match as_text(&value)? {
                 "ipv4" => AddressFamily::Ipv4,
                 "ipv6" => AddressFamily::Ipv6,
                 other => return value.wrong(format!("`{other}` is not \"ipv4\" or \"ipv6\"")),
             };
         }
-        if let Some(value) = table.take("name_server") {
+        if let Some(value) = table.take_value("name_server") {
             let text = as_text(&value)?;
             let address = text
                 .parse()
@@ -247,7 +247,7 @@ fn reach(
 
 /// A file of this machine, which only the configuration file may name.
 fn file(table: &mut Table<'_>, context: &Context, key: &'static str) -> Option<PathBuf> {
-    let value = table.take(key)?;
+    let value = table.take_value(key)?;
     of_this_machine(
         &value,
         context,
@@ -342,7 +342,7 @@ fn authorise(table: &mut Table<'_>, options: &mut HttpOptions) -> Option<()> {
         let field = ("authorization".to_owned(), format!("Bearer {token}"));
         options.fields.push(field);
     }
-    if let Some(value) = table.take("basic") {
+    if let Some(value) = table.take_value("basic") {
         let text = as_text(&value)?;
         options.basic_auth = match text.split_once(':') {
             Some((user, password)) => Some((user.to_owned(), Secret::new(password))),
@@ -401,7 +401,7 @@ fn tcp(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<K
     if let Some(mut table) = table {
         send = table.text("send").map(String::into_bytes);
         is_tls = table.boolean("tls").unwrap_or(false);
-        talk = match table.take("talk") {
+        talk = match table.take_value("talk") {
             None => None,
             Some(value) if send.is_some() => {
                 return value.wrong("has no place beside `send`; write that as a step");
@@ -435,7 +435,7 @@ fn tcp(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<K
 fn steps(value: Value<'_>) -> Option<Vec<TalkStep>> {
     let steps = value.elements().into_iter().map(|value| {
         let mut table = value.table()?;
-        let expect = match table.take("expect") {
+        let expect = match table.take_value("expect") {
             None => None,
             Some(value) => Some(value.check(Regex::new(as_text(&value)?))?),
         };
@@ -522,7 +522,7 @@ fn starttls(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Opt
     let expiry = expiry(table.as_mut());
     let mut protocol = Some(MailProtocol::Smtp);
     if let Some(mut table) = table {
-        if let Some(value) = table.take("protocol") {
+        if let Some(value) = table.take_value("protocol") {
             protocol = match as_text(&value)? {
                 "smtp" => Some(MailProtocol::Smtp),
                 "imap" => Some(MailProtocol::Imap),
@@ -555,7 +555,7 @@ fn dns(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<K
     if let Some(mut table) = table {
         kind = table.text("type").unwrap_or(kind);
         requires_validation = table.boolean("dnssec").unwrap_or(false);
-        if let Some(value) = table.take("server") {
+        if let Some(value) = table.take_value("server") {
             server = Some(value.check(TcpTarget::parse(as_text(&value)?, false, 53))?);
         }
         table.finish();
@@ -580,10 +580,10 @@ fn domain(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Optio
     let (warn_within, critical_within) = expiry(table.as_mut());
     let (mut rdap, mut whois) = (None, None);
     if let Some(mut table) = table {
-        if let Some(value) = table.take("rdap") {
+        if let Some(value) = table.take_value("rdap") {
             rdap = Some(value.check(Url::parse(as_text(&value)?))?);
         }
-        if let Some(value) = table.take("whois") {
+        if let Some(value) = table.take_value("whois") {
             whois = Some(value.check(TcpTarget::parse(as_text(&value)?, false, 43))?);
         }
         table.finish();
@@ -626,7 +626,7 @@ fn websocket(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Op
 
 fn heartbeat(value: Value<'_>) -> Option<Kind> {
     let mut table = value.table()?;
-    let token = if let Some(value) = table.take("token") {
+    let token = if let Some(value) = table.take_value("token") {
         Some(of_url(&value)?)
     } else {
         table.missing(
@@ -638,9 +638,9 @@ fn heartbeat(value: Value<'_>) -> Option<Kind> {
     let grace = table.duration("grace").unwrap_or(Duration::from_mins(1));
     let most_runtime = table.duration("max_runtime");
     let zone = table
-        .take("zone")
+        .take_value("zone")
         .map_or(Some(TimeZone::UTC), |value| zone(&value));
-    let due = match (table.take("every"), table.take("cron")) {
+    let due = match (table.take_value("every"), table.take_value("cron")) {
         (Some(value), None) => {
             let period = value.check(parse_duration(as_text(&value)?))?;
             if period < Duration::from_secs(1) {

@@ -19,12 +19,12 @@ pub(super) fn compile(mut table: Table<'_>) -> Option<(Window, Vec<Value<'_>>)> 
     let name = table
         .text("name")
         .unwrap_or_else(|| "maintenance".to_owned());
-    let about = table.take("about").and_then(|value| about(&value));
-    let zone = match table.take("zone") {
+    let about = table.take_value("about").and_then(|value| about(&value));
+    let zone = match table.take_value("zone") {
         None => Some(TimeZone::UTC),
         Some(value) => zone(&value),
     };
-    let duration = if let Some(value) = table.take("duration") {
+    let duration = if let Some(value) = table.take_value("duration") {
         let parsed = as_text(&value).map(plimsoll_model::parse_duration);
         match parsed {
             Some(Ok(duration)) if duration.is_zero() || duration > LONGEST => {
@@ -39,7 +39,7 @@ pub(super) fn compile(mut table: Table<'_>) -> Option<(Window, Vec<Value<'_>>)> 
     };
     let starts = starts(&mut table);
     let only = table
-        .take("monitors")
+        .take_value("monitors")
         .map(Value::elements)
         .unwrap_or_default();
     table.finish();
@@ -62,8 +62,12 @@ fn about(value: &Value<'_>) -> Option<String> {
 }
 
 fn starts(table: &mut Table<'_>) -> Option<Starts> {
-    let (once, weekly, cron) = (table.take("once"), table.take("weekly"), table.take("cron"));
-    let at = table.take("at");
+    let (once, weekly, cron) = (
+        table.take_value("once"),
+        table.take_value("weekly"),
+        table.take_value("cron"),
+    );
+    let at = table.take_value("at");
     let starts = match (once, weekly, cron) {
         (Some(value), None, None) => {
             let text = as_text(&value)?;

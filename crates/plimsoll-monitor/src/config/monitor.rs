@@ -59,7 +59,7 @@ impl Defaults {
     /// With the keys of a table.
     fn changed(&self, table: &mut Table<'_>, regions: &Regions) -> Self {
         let mut new = self.clone();
-        if let Some(value) = table.take("from") {
+        if let Some(value) = table.take_value("from") {
             new.from = agent::from(value, regions).unwrap_or_default();
         }
         if let Some(interval) = positive(table, "interval", SHORTEST) {
@@ -68,7 +68,7 @@ impl Defaults {
         if let Some(timeout) = positive(table, "timeout", Duration::from_millis(1)) {
             new.timeout = timeout;
         }
-        if let Some(value) = table.take("jitter") {
+        if let Some(value) = table.take_value("jitter") {
             let percent = as_text(&value).and_then(|text| {
                 let number = text
                     .strip_suffix('%')
@@ -92,10 +92,10 @@ impl Defaults {
         if let Some(hold) = table.duration("hold") {
             new.policy.hold = hold;
         }
-        if let Some(value) = table.take("regions") {
+        if let Some(value) = table.take_value("regions") {
             new.policy.regions = region_rule(&value).unwrap_or(new.policy.regions);
         }
-        match table.take("flap") {
+        match table.take_value("flap") {
             None => {}
             Some(value) if value.is_false() => new.policy.flap = None,
             Some(value) => new.policy.flap = value.table().map(flap),
@@ -104,7 +104,7 @@ impl Defaults {
             None => {}
             Some(reports) => new.policy.reports_no_data = reports,
         }
-        match table.take("slo") {
+        match table.take_value("slo") {
             None => {}
             Some(value) if value.is_false() => new.slo = None,
             Some(value) => new.slo = budget::compile(value),
@@ -163,7 +163,7 @@ pub(super) fn compile<'i>(
 ) -> Option<Compiled<'i>> {
     let written = table.to_toml();
     let secrets = mask::known_secrets(&written);
-    let name = if let Some(value) = table.take("name") {
+    let name = if let Some(value) = table.take_value("name") {
         match as_text(&value) {
             Some(text) if text.trim().is_empty() => value.wrong("must not be empty"),
             text => one_line(&value, text?),
@@ -172,9 +172,11 @@ pub(super) fn compile<'i>(
         table.missing("name", "what the monitor is called");
         None
     };
-    let group = table.take("group").map_or(Some(String::new()), |value| {
-        one_line(&value, as_text(&value)?)
-    });
+    let group = table
+        .take_value("group")
+        .map_or(Some(String::new()), |value| {
+            one_line(&value, as_text(&value)?)
+        });
     let group = group.unwrap_or_default();
     let key = name.as_deref().map(|name| key_of(&group, name));
     if let Some(key) = &key
@@ -193,7 +195,7 @@ pub(super) fn compile<'i>(
     let expect = conditions(&mut table, "expect");
     let warn_unless = conditions(&mut table, "warn_unless");
     let parents = table
-        .take("depends_on")
+        .take_value("depends_on")
         .map(Value::elements)
         .unwrap_or_default();
     let labels = labels(&mut table);
@@ -301,7 +303,7 @@ fn interval_of(kind: &str, interval: Duration) -> Duration {
 
 /// A duration of at least `least`.
 fn positive(table: &mut Table<'_>, key: &'static str, least: Duration) -> Option<Duration> {
-    let value = table.take(key)?;
+    let value = table.take_value(key)?;
     let duration = value.check(plimsoll_model::parse_duration(as_text(&value)?))?;
     if duration < least {
         return value.wrong(format!("must be at least {least:?}"));
@@ -311,7 +313,7 @@ fn positive(table: &mut Table<'_>, key: &'static str, least: Duration) -> Option
 
 /// None at all is fine; a wrong one is not.
 fn conditions(table: &mut Table<'_>, key: &'static str) -> Option<Vec<Condition>> {
-    let Some(value) = table.take(key) else {
+    let Some(value) = table.take_value(key) else {
         return Some(Vec::new());
     };
     let values = value.elements();
@@ -351,7 +353,7 @@ fn labels(table: &mut Table<'_>) -> Option<BTreeMap<String, String>> {
 fn tags(table: &mut Table<'_>) -> Option<Vec<String>> {
     const MOST: usize = 40;
 
-    let Some(value) = table.take("tags") else {
+    let Some(value) = table.take_value("tags") else {
         return Some(Vec::new());
     };
     let mut tags = value.texts_with(|tag| {

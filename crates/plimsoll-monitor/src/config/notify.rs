@@ -56,13 +56,15 @@ fn one<'t>(
 ) -> Option<NotifyPlan> {
     let name = name(&mut table, names);
     let notifier = notifier(&mut table, environment);
-    let kinds = match table.take("on") {
+    let kinds = match table.take_value("on") {
         None => Some(NoticeKind::ALL.to_vec()),
         Some(value) => kinds(value),
     };
-    let only = table.take("monitors").map(|value| chosen(value, monitors));
+    let only = table
+        .take_value("monitors")
+        .map(|value| chosen(value, monitors));
     let after = table.duration("after").unwrap_or_default();
-    let remind = table.take("remind").and_then(|value| {
+    let remind = table.take_value("remind").and_then(|value| {
         let parsed = plimsoll_model::parse_duration(as_text(&value)?);
         match value.check(parsed) {
             Some(remind) if remind < Duration::from_mins(1) => {
@@ -72,7 +74,7 @@ fn one<'t>(
         }
     });
     let mut template = |key| {
-        let value = table.take(key)?;
+        let value = table.take_value(key)?;
         value.check(Template::parse(as_text(&value)?))
     };
     let (title, text) = (template("title"), template("text"));
@@ -95,7 +97,7 @@ fn one<'t>(
 }
 
 fn name(table: &mut Table<'_>, names: &mut HashSet<String>) -> Option<String> {
-    let Some(value) = table.take("name") else {
+    let Some(value) = table.take_value("name") else {
         table.missing("name", "what the log and the outbox call the channel");
         return None;
     };
@@ -121,7 +123,7 @@ fn notifier<'t>(
     let [(key, compile)] = given.as_slice() else {
         // Taking them all keeps each from being an unknown key too.
         for (key, _) in CHANNELS {
-            table.take(key);
+            table.take_value(key);
         }
         let known = CHANNELS.map(|(key, _)| key).join(", ");
         table.wrong(
@@ -130,7 +132,7 @@ fn notifier<'t>(
         );
         return None;
     };
-    let mut settings = Settings::new(table.take(key)?.table()?, environment);
+    let mut settings = Settings::new(table.take_value(key)?.table()?, environment);
     let notifier = compile(&mut settings);
     settings.table.finish();
     Some(((*key).to_owned(), notifier?))

@@ -75,7 +75,10 @@ pub(super) fn compile<'t>(
     let table = &mut settings.table;
     let name = table.text("name");
     let mut texts = |key| {
-        let values = table.take(key).map(Value::elements).unwrap_or_default();
+        let values = table
+            .take_value(key)
+            .map(Value::elements)
+            .unwrap_or_default();
         let texts = values
             .iter()
             .filter_map(|value| as_text(value).map(str::to_owned));
@@ -88,7 +91,7 @@ pub(super) fn compile<'t>(
     if !scopes.iter().any(|scope| scope == "openid") {
         scopes.insert(0, "openid".to_owned());
     }
-    let new_members = table.take("new_members").and_then(|value| {
+    let new_members = table.take_value("new_members").and_then(|value| {
         let text = as_text(&value)?;
         match Role::named(text) {
             Some(Role::Owner) | None => value.wrong(format!(
@@ -104,7 +107,7 @@ pub(super) fn compile<'t>(
             Some(role) => Some(role),
         }
     });
-    let trust = match table.take("ca") {
+    let trust = match table.take_value("ca") {
         None => Trust::PublicRoots,
         Some(value) => {
             let path = directory.join(as_text(&value)?);
@@ -132,7 +135,7 @@ pub(super) fn compile<'t>(
 
 /// A URL without a query, that other paths are appended to.
 fn base(settings: &mut Settings<'_>, key: &'static str) -> Option<String> {
-    let value = settings.table.take(key);
+    let value = settings.table.take_value(key);
     if value.is_none() {
         settings.table.missing(key, "it is needed here");
     }

@@ -32,7 +32,7 @@ fn one<'t>(
     names: &mut HashSet<String>,
     channels: &mut Vec<Value<'t>>,
 ) -> Option<OnCallPlan> {
-    let name = if let Some(value) = table.take("name") {
+    let name = if let Some(value) = table.take_value("name") {
         let name = as_text(&value)?;
         if !names.insert(name.to_owned()) {
             return value.wrong(format!("`{name}` is the name of another rotation"));
@@ -42,7 +42,7 @@ fn one<'t>(
         table.missing("name", "what the rotation is called");
         None
     };
-    let zone = match table.take("zone") {
+    let zone = match table.take_value("zone") {
         None => Some(TimeZone::UTC),
         Some(value) => zone(&value),
     };
@@ -61,7 +61,7 @@ fn one<'t>(
             })
         }));
     }
-    let token = table.take("token").and_then(|value| of_url(&value));
+    let token = table.take_value("token").and_then(|value| of_url(&value));
     let overrides: Vec<_> = table
         .tables("override")
         .into_iter()
@@ -88,7 +88,7 @@ fn turns<'t>(
     channels: &mut Vec<Value<'t>>,
 ) -> Option<Layer> {
     let mut members = Vec::new();
-    match table.take("members") {
+    match table.take_value("members") {
         Some(value) => {
             for value in value.elements() {
                 members.push(as_text(&value)?.to_owned());
@@ -103,11 +103,11 @@ fn turns<'t>(
     if members.is_empty() && table.was_given("members") {
         table.wrong("a rotation needs a member", None);
     }
-    let turn = match table.take("rotate") {
+    let turn = match table.take_value("rotate") {
         None => Some(Turn::Days(7)),
         Some(value) => turn(&value),
     };
-    let start = match (table.take("start"), start) {
+    let start = match (table.take_value("start"), start) {
         (Some(value), _) => date(&value),
         (None, Some(start)) => Some(start),
         (None, None) => {
@@ -148,7 +148,7 @@ fn hours(table: &mut Table<'_>) -> Option<Hours> {
         Weekday::Sunday,
     ];
 
-    let (days, hours) = (table.take("days"), table.take("hours"));
+    let (days, hours) = (table.take_value("days"), table.take_value("hours"));
     let days = match days {
         None => Some(WEEK.into()),
         Some(value) => {
@@ -202,7 +202,7 @@ fn turn(value: &Value<'_>) -> Option<Turn> {
 
 fn replacement<'t>(mut table: Table<'t>, channels: &mut Vec<Value<'t>>) -> Option<Override> {
     let mut date = |key: &'static str| {
-        let Some(value) = table.take(key) else {
+        let Some(value) = table.take_value(key) else {
             table.missing(key, "RFC 3339, such as \"2026-03-01T22:00:00Z\"");
             return None;
         };
@@ -213,7 +213,7 @@ fn replacement<'t>(mut table: Table<'t>, channels: &mut Vec<Value<'t>>) -> Optio
         }
     };
     let (from, until) = (date("from"), date("until"));
-    let who = if let Some(value) = table.take("who") {
+    let who = if let Some(value) = table.take_value("who") {
         let who = as_text(&value)?.to_owned();
         channels.push(value);
         Some(who)

@@ -210,7 +210,7 @@ fn one(
         table.missing("title", "the heading of the page");
     }
     let about = table.text("about");
-    let host = table.take("host").and_then(|value| {
+    let host = table.take_value("host").and_then(|value| {
         let host = as_text(&value)?.to_ascii_lowercase();
         if host.is_empty() || host.contains(['/', ':', ' ']) {
             return value
@@ -222,7 +222,7 @@ fn one(
         Some(host)
     });
     let mut web = |key| {
-        let value = table.take(key)?;
+        let value = table.take_value(key)?;
         let text = as_text(&value)?;
         match Url::parse(text) {
             Ok(url) if matches!(url.scheme(), "http" | "https") => {
@@ -232,7 +232,7 @@ fn one(
         }
     };
     let (url, link) = (web("url"), web("link"));
-    let chosen = table.take("monitors");
+    let chosen = table.take_value("monitors");
     let explicit = table.tables("group");
     let shows_all = chosen.is_none() && explicit.is_empty();
     let groups = match (chosen, explicit.is_empty()) {
@@ -251,11 +251,11 @@ fn one(
             groups
         }
     };
-    let zone = match table.take("zone") {
+    let zone = match table.take_value("zone") {
         None => Some(TimeZone::UTC),
         Some(value) => zone(&value),
     };
-    let language = match table.take("language") {
+    let language = match table.take_value("language") {
         None => Some(Language::default()),
         Some(value) => as_text(&value).and_then(|text| match Language::with_tag(text) {
             Some(language) => Some(language),
@@ -265,9 +265,11 @@ fn one(
             )),
         }),
     };
-    let color = table.take("color").and_then(|value| color(&value));
-    let logo = table.take("logo").and_then(|value| logo(&value, folder));
-    let guard = match table.take("password_bcrypt") {
+    let color = table.take_value("color").and_then(|value| color(&value));
+    let logo = table
+        .take_value("logo")
+        .and_then(|value| logo(&value, folder));
+    let guard = match table.take_value("password_bcrypt") {
         None => Some(Guard::Open),
         Some(value) => password(&value),
     };
@@ -292,7 +294,7 @@ fn one(
 }
 
 fn slug(table: &mut Table<'_>, slugs: &mut HashSet<String>) -> Option<String> {
-    let Some(value) = table.take("slug") else {
+    let Some(value) = table.take_value("slug") else {
         table.missing("slug", "the page is at /status/SLUG");
         return None;
     };
@@ -316,7 +318,7 @@ fn group(mut table: Table<'_>, monitors: &[MonitorPlan]) -> Option<PageGroup> {
     if !table.was_given("name") {
         table.missing("name", "the heading of the group");
     }
-    let chosen = table.take("monitors");
+    let chosen = table.take_value("monitors");
     if chosen.is_none() {
         table.missing("monitors", "names of monitors or groups");
     }
@@ -351,7 +353,7 @@ fn described(value: Value<'_>, monitors: &[MonitorPlan]) -> Option<(String, Page
     let mut table = value.table()?;
     let name = table.text("name");
     let about = table.text("about");
-    let monitor = table.take("monitor");
+    let monitor = table.take_value("monitor");
     if monitor.is_none() {
         table.missing("monitor", "the name of a monitor");
     }

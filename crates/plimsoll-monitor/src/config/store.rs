@@ -71,7 +71,7 @@ pub(super) fn compile<'t>(
     directory: &Path,
     environment: &'t dyn Fn(&str) -> Option<String>,
 ) -> Option<StorePlan> {
-    let value = root.take("store")?;
+    let value = root.take_value("store")?;
     if value.is_table() {
         return servers(value.table()?, directory, environment);
     }
@@ -120,7 +120,7 @@ pub(super) fn organisation(root: &mut Table<'_>) -> Option<String> {
     /// Characters of a name, which stands in every lease and log.
     const MOST: usize = 64;
 
-    let value = root.take("organisation")?;
+    let value = root.take_value("organisation")?;
     let text = as_text(&value)?;
     let is_name = text
         .bytes()

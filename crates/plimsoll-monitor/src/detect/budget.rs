@@ -110,7 +110,7 @@ pub(crate) fn compile(value: Value<'_>) -> Option<Slo> {
     let mut window = Duration::from_hours(24 * DAYS);
     let target = if value.is_table() {
         let mut table = value.table()?;
-        if let Some(given) = table.take("window") {
+        if let Some(given) = table.take_value("window") {
             let parsed = given.check(plimsoll_model::parse_duration(as_text(&given)?))?;
             if parsed < SHORTEST {
                 return given.wrong("must be a day or more");
@@ -127,7 +127,7 @@ pub(crate) fn compile(value: Value<'_>) -> Option<Slo> {
 }
 
 fn target_of(table: &mut Table<'_>) -> Option<f64> {
-    let value = table.take("target");
+    let value = table.take_value("target");
     if value.is_none() {
         table.missing("target", "such as \"99.9%\"");
     }

@@ -30,7 +30,7 @@ impl<'t> Settings<'t> {
     pub(crate) fn secrets(&mut self, key: &'static str) -> Vec<Secret> {
         let values = self
             .table
-            .take(key)
+            .take_value(key)
             .map(Value::elements)
             .unwrap_or_default();
         let revealed = values.into_iter().map(|value| self.revealed(value));
@@ -45,13 +45,13 @@ impl<'t> Settings<'t> {
     }
 
     pub(crate) fn optional_secret(&mut self, key: &'static str) -> Option<Secret> {
-        let value = self.table.take(key)?;
+        let value = self.table.take_value(key)?;
         self.revealed(value).map(Secret::new)
     }
 
     /// A URL that must be there.
     pub(super) fn url(&mut self, key: &'static str) -> Option<Url> {
-        let value = self.table.take(key);
+        let value = self.table.take_value(key);
         self.demand(key);
         let value = value?;
         web(&value, as_text(&value)?)
@@ -59,14 +59,14 @@ impl<'t> Settings<'t> {
 
     /// A URL that is a secret by itself.
     pub(super) fn secret_url(&mut self, key: &'static str) -> Option<Url> {
-        let value = self.table.take(key);
+        let value = self.table.take_value(key);
         self.demand(key);
         let value = value?;
         if !value.is_table() {
             return web(&value, as_text(&value)?);
         }
         let mut table = value.table()?;
-        let name = table.take("env");
+        let name = table.take_value("env");
         if name.is_none() {
             table.missing("env", "the name of a variable");
         }
@@ -78,14 +78,14 @@ impl<'t> Settings<'t> {
 
     /// A URL, or the vendor's.
     pub(super) fn url_or(&mut self, key: &'static str, default: &str) -> Option<Url> {
-        match self.table.take(key) {
+        match self.table.take_value(key) {
             Some(value) => web(&value, as_text(&value)?),
             None => Url::parse(default).ok(),
         }
     }
 
     pub(super) fn one_of(&mut self, key: &'static str, known: &[&str]) -> Option<String> {
-        let value = self.table.take(key)?;
+        let value = self.table.take_value(key)?;
         let text = as_text(&value)?;
         if known.contains(&text) {
             Some(text.to_owned())
@@ -105,7 +105,7 @@ impl<'t> Settings<'t> {
         key: &'static str,
         parse: fn(&str) -> Option<T>,
     ) -> Option<T> {
-        let value = self.table.take(key);
+        let value = self.table.take_value(key);
         self.demand(key);
         let value = value?;
         checked(&value, parse)
@@ -117,7 +117,7 @@ impl<'t> Settings<'t> {
         key: &'static str,
         parse: fn(&str) -> Option<T>,
     ) -> Option<Vec<T>> {
-        let value = self.table.take(key);
+        let value = self.table.take_value(key);
         self.demand(key);
         let value = value?;
         let values = value.elements();
@@ -139,7 +139,7 @@ impl<'t> Settings<'t> {
             return Some(as_text(&value)?.to_owned());
         }
         let mut table = value.table()?;
-        let name = table.take("env");
+        let name = table.take_value("env");
         if name.is_none() {
             table.missing("env", "the name of a variable");
         }

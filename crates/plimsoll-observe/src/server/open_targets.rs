@@ -166,7 +166,7 @@ impl OpenTargets {
             source.sample(self.shown(), 0)
         };
         sampled
-            .map(|sample| FiguresDocument::of(&sample))
+            .map(|sample| FiguresDocument::from_sample(&sample))
             .map_err(|error| {
                 if matches!(error, SampleError::Ended(_)) {
                     self.lock().remove(target);

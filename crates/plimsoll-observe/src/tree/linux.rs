@@ -325,7 +325,7 @@ impl Member {
             reaped: CpuTime::default(),
             reaped_before: CpuTime::default(),
         };
-        member.take(&stat, units);
+        member.add_stat(&stat, units);
         member.reaped_before = member.reaped;
         Ok(member)
     }
@@ -336,11 +336,11 @@ impl Member {
 
     fn refresh(&mut self, units: Units) -> ProcResult<()> {
         let stat = self.process.stat()?;
-        self.take(&stat, units);
+        self.add_stat(&stat, units);
         Ok(())
     }
 
-    fn take(&mut self, stat: &Stat, units: Units) {
+    fn add_stat(&mut self, stat: &Stat, units: Units) {
         self.parent = stat.ppid;
         self.threads = stat.num_threads;
         self.zombie = matches!(stat.state, 'Z' | 'X' | 'x');

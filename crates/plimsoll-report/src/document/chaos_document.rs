@@ -131,7 +131,7 @@ impl ChaosDocument {
     pub const SCHEMA: &str = "plimsoll.chaos/1";
 
     /// The document of `summary`.
-    pub fn of(summary: &ChaosSummary) -> Self {
+    pub fn from_summary(summary: &ChaosSummary) -> Self {
         Self {
             schema: Self::SCHEMA.to_owned(),
             class: summary.class.clone(),
@@ -150,10 +150,17 @@ impl ChaosDocument {
                     met: objective.met,
                 })
                 .collect(),
-            healthy_client: HealthyClientDocument::of(&summary.healthy),
-            hostile_clients: HostileClientsDocument::of(&summary.hostile),
-            memory: summary.memory.as_ref().map(ChaosMemoryDocument::of),
-            cases: summary.cases.iter().map(ChaosCaseDocument::of).collect(),
+            healthy_client: HealthyClientDocument::from_figures(&summary.healthy),
+            hostile_clients: HostileClientsDocument::from_figures(&summary.hostile),
+            memory: summary
+                .memory
+                .as_ref()
+                .map(ChaosMemoryDocument::from_memory),
+            cases: summary
+                .cases
+                .iter()
+                .map(ChaosCaseDocument::from_case)
+                .collect(),
         }
     }
 
@@ -164,7 +171,7 @@ impl ChaosDocument {
 }
 
 impl HealthyClientDocument {
-    fn of(figures: &HealthyFigures) -> Self {
+    fn from_figures(figures: &HealthyFigures) -> Self {
         let quantile = |fraction| figures.latency.quantile(fraction).map(microseconds);
         Self {
             served: figures.served,
@@ -178,7 +185,7 @@ impl HealthyClientDocument {
 }
 
 impl HostileClientsDocument {
-    fn of(figures: &HostileFigures) -> Self {
+    fn from_figures(figures: &HostileFigures) -> Self {
         Self {
             unit: figures.unit.clone(),
             sent: figures.sent,
@@ -195,7 +202,7 @@ impl HostileClientsDocument {
 }
 
 impl ChaosMemoryDocument {
-    fn of(memory: &ChaosMemory) -> Self {
+    fn from_memory(memory: &ChaosMemory) -> Self {
         Self {
             target: memory.target.clone(),
             before_bytes: memory.before_bytes,
@@ -207,7 +214,7 @@ impl ChaosMemoryDocument {
 }
 
 impl ChaosCaseDocument {
-    fn of(case: &ChaosCase) -> Self {
+    fn from_case(case: &ChaosCase) -> Self {
         Self {
             name: case.name.clone(),
             about: case.about.clone(),
@@ -234,7 +241,7 @@ mod tests {
         close(&mut schema);
         let validator = jsonschema::validator_for(&schema).unwrap();
         for summary in [chaos::flooded(), chaos::smuggled()] {
-            let document = ChaosDocument::of(&summary);
+            let document = ChaosDocument::from_summary(&summary);
             let value = serde_json::to_value(&document).unwrap();
             let errors: Vec<String> = validator
                 .iter_errors(&value)

@@ -44,7 +44,7 @@ impl CheckDocument {
     pub const SCHEMA: &str = "plimsoll.check/1";
 
     /// The document of `checked`.
-    pub fn of(checked: &Checked) -> Self {
+    pub fn from_checked(checked: &Checked) -> Self {
         Self {
             schema: Self::SCHEMA.to_owned(),
             url: checked.url.clone(),
@@ -54,15 +54,19 @@ impl CheckDocument {
             conditions: checked
                 .judgements
                 .iter()
-                .map(JudgementDocument::of)
+                .map(JudgementDocument::from_judgement)
                 .collect(),
-            exchange: ExchangeDocument::of(checked),
-            redirects: checked.redirects.iter().map(RedirectDocument::of).collect(),
-            grpc: checked.call.as_ref().map(CallDocument::of),
+            exchange: ExchangeDocument::from_checked(checked),
+            redirects: checked
+                .redirects
+                .iter()
+                .map(RedirectDocument::from_redirect)
+                .collect(),
+            grpc: checked.call.as_ref().map(CallDocument::from_call),
             tls: checked
                 .tls
                 .as_ref()
-                .map(|session| TlsDocument::of(session, checked)),
+                .map(|session| TlsDocument::from_session(session, checked)),
         }
     }
 
@@ -84,7 +88,7 @@ pub struct RedirectDocument {
 }
 
 impl RedirectDocument {
-    fn of(redirect: &CheckedRedirect) -> Self {
+    fn from_redirect(redirect: &CheckedRedirect) -> Self {
         Self {
             url: redirect.url.clone(),
             status: redirect.status,
@@ -110,7 +114,7 @@ pub struct CallDocument {
 }
 
 impl CallDocument {
-    fn of(call: &CheckedCall) -> Self {
+    fn from_call(call: &CheckedCall) -> Self {
         Self {
             status: call.status.name().to_owned(),
             code: call.status.code(),
@@ -133,7 +137,7 @@ pub struct JudgementDocument {
 }
 
 impl JudgementDocument {
-    fn of(judgement: &Judgement) -> Self {
+    fn from_judgement(judgement: &Judgement) -> Self {
         Self {
             condition: judgement.condition.clone(),
             met: judgement.met,
@@ -168,7 +172,7 @@ pub struct ExchangeDocument {
 }
 
 impl ExchangeDocument {
-    fn of(checked: &Checked) -> Self {
+    fn from_checked(checked: &Checked) -> Self {
         let exchange: &Exchange = &checked.exchange;
         let status = exchange.outcome.as_ref().ok().copied();
         Self {
@@ -177,7 +181,7 @@ impl ExchangeDocument {
                 .outcome
                 .as_ref()
                 .err()
-                .map(CheckFailureDocument::of),
+                .map(CheckFailureDocument::from_failure),
             time_us: microseconds(exchange.latency_from_started()),
             phases: exchange
                 .phases
@@ -220,7 +224,7 @@ pub struct CheckFailureDocument {
 }
 
 impl CheckFailureDocument {
-    fn of(failure: &Failure) -> Self {
+    fn from_failure(failure: &Failure) -> Self {
         Self {
             phase: failure.phase.name().to_owned(),
             kind: failure.kind.name().to_owned(),
@@ -265,8 +269,8 @@ pub struct TlsDocument {
 }
 
 impl TlsDocument {
-    fn of(session: &TlsSession, checked: &Checked) -> Self {
-        let document = |certificate| CertificateDocument::of(certificate, checked);
+    fn from_session(session: &TlsSession, checked: &Checked) -> Self {
+        let document = |certificate| CertificateDocument::from_certificate(certificate, checked);
         Self {
             version: session.version.clone(),
             cipher: session.cipher.clone(),
@@ -295,7 +299,7 @@ pub struct CertificateDocument {
 }
 
 impl CertificateDocument {
-    fn of(certificate: &Certificate, checked: &Checked) -> Self {
+    fn from_certificate(certificate: &Certificate, checked: &Checked) -> Self {
         Self {
             subject: certificate.subject.clone(),
             issuer: certificate.issuer.clone(),
@@ -320,7 +324,7 @@ mod tests {
     fn every_document_is_valid_by_the_published_schema() {
         let validator = jsonschema::validator_for(&serde_json::from_str(SCHEMA).unwrap()).unwrap();
         for (name, checked) in checks::all() {
-            let document = serde_json::to_value(CheckDocument::of(&checked)).unwrap();
+            let document = serde_json::to_value(CheckDocument::from_checked(&checked)).unwrap();
             let errors: Vec<String> = validator
                 .iter_errors(&document)
                 .map(|error| format!("{}: {error}", error.instance_path()))
@@ -353,7 +357,7 @@ mod tests {
             }
         }
         for (name, checked) in checks::all() {
-            let document = serde_json::to_value(CheckDocument::of(&checked)).unwrap();
+            let document = serde_json::to_value(CheckDocument::from_checked(&checked)).unwrap();
             assert!(strict.is_valid(&document), "{name}");
         }
     }
@@ -389,7 +393,7 @@ mod tests {
     #[test]
     fn a_document_survives_the_way_through_json() {
         for (name, checked) in checks::all() {
-            let document = CheckDocument::of(&checked);
+            let document = CheckDocument::from_checked(&checked);
             let read: CheckDocument = serde_json::from_str(&document.to_json()).unwrap();
             assert_eq!(read, document, "{name}");
         }
@@ -397,6 +401,6 @@ mod tests {
 
     #[test]
     fn the_order_of_fields_is_stable() {
-        insta::assert_snapshot!(CheckDocument::of(&checks::unmet()).to_json());
+        insta::assert_snapshot!(CheckDocument::from_checked(&checks::unmet()).to_json());
     }
 }

@@ -52,7 +52,7 @@ pub struct ConditionsDocument {
 
 impl ConditionsDocument {
     /// The document of `conditions`.
-    pub fn of(conditions: &Conditions) -> Self {
+    pub fn from_conditions(conditions: &Conditions) -> Self {
         Self {
             plimsoll: conditions.plimsoll.clone(),
             command: conditions.command.clone(),

@@ -23,7 +23,7 @@ pub struct CostDocument {
 }
 
 impl CostDocument {
-    pub(super) fn of(cost: &Cost) -> Self {
+    pub(super) fn from_cost(cost: &Cost) -> Self {
         Self {
             cpu_us_per_request: cost.cpu_us_per_request().map(rounded),
             cpu_percent: cost.cpu_percent().map(rounded),
@@ -65,11 +65,11 @@ pub struct TargetDocument {
 }
 
 impl TargetDocument {
-    pub(super) fn of(target: &ServerCost) -> Self {
+    pub(super) fn from_server_cost(target: &ServerCost) -> Self {
         let counted = |fds: u64| (fds > 0).then_some(fds);
         Self {
             name: target.name.clone(),
-            cost: CostDocument::of(&target.cost),
+            cost: CostDocument::from_cost(&target.cost),
             cpu_us_per_request_error: None,
             memory_bytes: target.memory.total_bytes(),
             memory_anonymous_bytes: target.memory.anonymous_bytes,
@@ -114,9 +114,9 @@ pub struct GeneratorDocument {
 }
 
 impl GeneratorDocument {
-    pub(super) fn of(generator: &Generator) -> Self {
+    pub(super) fn from_generator(generator: &Generator) -> Self {
         Self {
-            cost: CostDocument::of(&generator.cost),
+            cost: CostDocument::from_cost(&generator.cost),
             peak_memory_bytes: generator.peak_memory_bytes,
             busiest_worker_percent: rounded(generator.busiest_worker_percent),
             lag_p99_us: microseconds(generator.lag_p99),
@@ -125,7 +125,10 @@ impl GeneratorDocument {
             stall_total_us: microseconds(generator.stalls.total),
             run_delay_us: generator.run_delay.map(microseconds),
             throttled_us: generator.throttled.map(microseconds),
-            saturated: generator.saturated.as_ref().map(SaturationDocument::of),
+            saturated: generator
+                .saturated
+                .as_ref()
+                .map(SaturationDocument::from_saturation),
         }
     }
 }
@@ -142,7 +145,7 @@ pub struct SaturationDocument {
 }
 
 impl SaturationDocument {
-    pub(crate) fn of(saturation: &Saturation) -> Self {
+    pub(crate) fn from_saturation(saturation: &Saturation) -> Self {
         let (percent, lag) = match saturation {
             Saturation::Cpu { percent } => (Some(rounded(*percent)), None),
             Saturation::Lag { p99 } => (None, Some(microseconds(*p99))),

@@ -50,7 +50,7 @@ pub struct CountsDocument {
 }
 
 impl CountsDocument {
-    pub(super) fn of(counts: &Counts, error_statuses: u64) -> Self {
+    pub(super) fn from_counts(counts: &Counts, error_statuses: u64) -> Self {
         Self {
             started: counts.started,
             ok: counts.ok,
@@ -89,7 +89,7 @@ pub struct FailureDocument {
 }
 
 impl FailureDocument {
-    pub(crate) fn of(failure: &FailureCount) -> Self {
+    pub(crate) fn from_failure(failure: &FailureCount) -> Self {
         Self {
             phase: failure.phase.name().to_owned(),
             kind: failure.kind.name().to_owned(),
@@ -137,7 +137,7 @@ impl ThresholdDocument {
         })
     }
 
-    pub(super) fn of(judged: &JudgedThreshold) -> Self {
+    pub(super) fn from_judged(judged: &JudgedThreshold) -> Self {
         Self {
             threshold: judged.threshold.text().to_owned(),
             verdict: judged.verdict().name().to_owned(),

@@ -51,7 +51,7 @@ fn requests() -> String {
 }
 
 impl LoadDocument {
-    pub(super) fn of(load: &LoadShape) -> Self {
+    pub(super) fn from_shape(load: &LoadShape) -> Self {
         let (model, rate) = match load.model {
             LoadModel::Closed => ("closed", None),
             LoadModel::Open { rate } => ("open", Some(rate.per_second())),

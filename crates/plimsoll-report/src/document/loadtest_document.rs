@@ -40,11 +40,11 @@ impl LoadtestDocument {
     pub const SCHEMA: &str = "plimsoll.loadtest/1";
 
     /// The document of `summary`.
-    pub fn of(summary: &LoadtestSummary) -> Self {
+    pub fn from_summary(summary: &LoadtestSummary) -> Self {
         let counts = &summary.found.counts;
         Self {
             schema: Self::SCHEMA.to_owned(),
-            shape: LoadtestShapeDocument::of(&summary.shape),
+            shape: LoadtestShapeDocument::from_shape(&summary.shape),
             interrupted: summary.interrupted,
             elapsed_us: microseconds(summary.elapsed),
             requests_per_second: rounded(summary.requests_per_second()),
@@ -56,15 +56,19 @@ impl LoadtestDocument {
                 unmet: counts.unmet,
             },
             connections_opened: summary.found.connections_opened,
-            latency: LoadtestLatencyDocument::of(&summary.found.latency),
+            latency: LoadtestLatencyDocument::from_histogram(&summary.found.latency),
             failures: summary
                 .found
                 .failures
                 .iter()
-                .map(FailureDocument::of)
+                .map(FailureDocument::from_failure)
                 .collect(),
             peak_memory_bytes: summary.peak_memory_bytes,
-            ticks: summary.ticks.iter().map(LoadtestTickDocument::of).collect(),
+            ticks: summary
+                .ticks
+                .iter()
+                .map(LoadtestTickDocument::from_tick)
+                .collect(),
         }
     }
 
@@ -102,7 +106,7 @@ pub struct LoadtestShapeDocument {
 }
 
 impl LoadtestShapeDocument {
-    fn of(shape: &LoadtestShape) -> Self {
+    fn from_shape(shape: &LoadtestShape) -> Self {
         Self {
             protocol: shape.protocol.name().to_owned(),
             connections: shape.connections.name().to_owned(),
@@ -150,7 +154,7 @@ pub struct LoadtestLatencyDocument {
 }
 
 impl LoadtestLatencyDocument {
-    fn of(latency: &Histogram) -> Self {
+    fn from_histogram(latency: &Histogram) -> Self {
         let quantile = |fraction| latency.quantile(fraction).map(microseconds);
         Self {
             count: latency.len(),
@@ -178,7 +182,7 @@ pub struct LoadtestTickDocument {
 }
 
 impl LoadtestTickDocument {
-    fn of(tick: &LoadtestTick) -> Self {
+    fn from_tick(tick: &LoadtestTick) -> Self {
         Self {
             at_us: microseconds(tick.at),
             ok: tick.ok,
@@ -205,7 +209,7 @@ mod tests {
         close(&mut schema);
         let strict = jsonschema::validator_for(&schema).unwrap();
         for (name, summary) in loadtests::all() {
-            let document = serde_json::to_value(LoadtestDocument::of(&summary)).unwrap();
+            let document = serde_json::to_value(LoadtestDocument::from_summary(&summary)).unwrap();
             for validator in [&published, &strict] {
                 let errors: Vec<String> = validator
                     .iter_errors(&document)
@@ -239,7 +243,7 @@ mod tests {
     #[test]
     fn a_document_survives_the_way_through_json() {
         for (name, summary) in loadtests::all() {
-            let document = LoadtestDocument::of(&summary);
+            let document = LoadtestDocument::from_summary(&summary);
             let read: LoadtestDocument = serde_json::from_str(&document.to_json()).unwrap();
             assert_eq!(read, document, "{name}");
         }

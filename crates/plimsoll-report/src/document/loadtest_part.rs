@@ -61,7 +61,12 @@ impl LoadtestPart {
             unmet: counts.unmet,
             connections_opened: self.found.connections_opened,
             elapsed_ns: nanos(self.elapsed),
-            failures: self.found.failures.iter().map(PartFailure::of).collect(),
+            failures: self
+                .found
+                .failures
+                .iter()
+                .map(PartFailure::from_failure)
+                .collect(),
             latency: self
                 .found
                 .latency
@@ -107,7 +112,7 @@ impl LoadtestPart {
 }
 
 impl PartFailure {
-    fn of(failure: &FailureCount) -> Self {
+    fn from_failure(failure: &FailureCount) -> Self {
         Self {
             phase: failure.phase.name().to_owned(),
             kind: failure.kind.name().to_owned(),

@@ -59,7 +59,7 @@ pub struct ObservedTickDocument {
 }
 
 impl ObservedTickDocument {
-    fn of(before: Option<&ResourceSample>, after: Option<&ResourceSample>) -> Self {
+    fn from_samples(before: Option<&ResourceSample>, after: Option<&ResourceSample>) -> Self {
         let cost = before.zip(after);
         let cost = cost.map(|(before, after)| Cost::between(before, after));
         Self {
@@ -71,7 +71,7 @@ impl ObservedTickDocument {
 
 impl ObservedDocument {
     /// - `ticks`: of the run.
-    pub(super) fn of(server: &ObservedServer, ticks: &[Tick]) -> Self {
+    pub(super) fn from_observed(server: &ObservedServer, ticks: &[Tick]) -> Self {
         let samples = server.cost.as_ref();
         let samples = samples.map_or(&[][..], |cost| &cost.samples);
         let course = course_of(ticks, samples, &server.gaps);
@@ -80,14 +80,14 @@ impl ObservedDocument {
             target: server.target.clone(),
             agent: server.agent.clone(),
             whole: server.is_whole,
-            cost: server.cost.as_ref().map(TargetDocument::of),
+            cost: server.cost.as_ref().map(TargetDocument::from_server_cost),
             throttled_periods: server.throttled.map(|it| it.periods),
             throttled_us: server.throttled.map(|it| microseconds(it.time)),
             network_received_bytes: server.network.map(|it| it.received),
             network_sent_bytes: server.network.map(|it| it.sent),
-            gaps: server.gaps.iter().map(GapDocument::of).collect(),
+            gaps: server.gaps.iter().map(GapDocument::from_gap).collect(),
             ticks: course
-                .map(|(_, before, after)| ObservedTickDocument::of(before, after))
+                .map(|(_, before, after)| ObservedTickDocument::from_samples(before, after))
                 .collect(),
             clock_offset_us: server.clock.map(|it| it.offset_ns as f64 / 1e3),
             clock_error_us: server.clock.map(|it| microseconds(it.error)),
@@ -101,7 +101,7 @@ impl ObservedDocument {
 }
 
 impl GapDocument {
-    fn of(gap: &ObservationGap) -> Self {
+    fn from_gap(gap: &ObservationGap) -> Self {
         Self {
             from_us: microseconds(gap.from),
             to_us: microseconds(gap.to),

@@ -24,7 +24,7 @@ impl PlanDocument {
     pub fn new(load: &LoadShape, requests: Vec<String>, thresholds: Vec<String>) -> Self {
         Self {
             schema: "plimsoll.load.plan/1",
-            load: LoadDocument::of(load),
+            load: LoadDocument::from_shape(load),
             requests,
             thresholds,
         }

@@ -30,7 +30,7 @@ pub struct RequestDocument {
 }
 
 impl RequestDocument {
-    pub(super) fn of(figures: &RequestFigures) -> Self {
+    pub(super) fn from_figures(figures: &RequestFigures) -> Self {
         Self {
             name: figures.name.clone(),
             count: figures.count(),
@@ -39,7 +39,7 @@ impl RequestDocument {
             error_statuses: figures.error_statuses,
             unmet: figures.unmet,
             error_percent: rounded(figures.error_share() * 100.0),
-            latency: Some(TimesDocument::of(figures.latency.view())),
+            latency: Some(TimesDocument::from_times(figures.latency.view())),
         }
     }
 

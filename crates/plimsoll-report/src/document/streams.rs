@@ -47,16 +47,20 @@ pub struct EventsDocument {
 }
 
 impl EventsDocument {
-    pub(super) fn of(events: &EventFigures, per_second: f64) -> Self {
+    pub(super) fn from_figures(events: &EventFigures, per_second: f64) -> Self {
         Self {
             opened: events.opened,
             ended: events.ended,
             broken: events.broken,
             left: events.left,
-            failures: events.failures.iter().map(FailureDocument::of).collect(),
+            failures: events
+                .failures
+                .iter()
+                .map(FailureDocument::from_failure)
+                .collect(),
             received: events.received,
             received_per_second: rounded(per_second),
-            gaps: TimesDocument::of(&events.gaps),
+            gaps: TimesDocument::from_times(&events.gaps),
         }
     }
 }
@@ -76,7 +80,7 @@ pub struct GrpcDocument {
 }
 
 impl GrpcDocument {
-    pub(super) fn of(grpc: &GrpcFigures, per_second: f64) -> Self {
+    pub(super) fn from_figures(grpc: &GrpcFigures, per_second: f64) -> Self {
         let name = |counted: &GrpcStatusCount| counted.status.name().to_owned();
         let statuses = grpc.statuses.iter();
         let with_messages = statuses.clone().filter_map(|counted| {

@@ -24,7 +24,7 @@ fn every_document_is_valid_by_the_published_schema() {
     let published: Value = serde_json::from_str(SCHEMA).unwrap();
     let validator = jsonschema::validator_for(&published).unwrap();
     for (name, run) in fixture::all() {
-        let json = SummaryDocument::of(&run).to_json();
+        let json = SummaryDocument::from_summary(&run).to_json();
         let document: Value = serde_json::from_str(&json).unwrap();
         let errors: Vec<String> = validator
             .iter_errors(&document)
@@ -43,14 +43,15 @@ fn every_field_is_described_and_a_missing_one_is_noticed() {
     schema["$defs"] = shared;
     let validator = jsonschema::validator_for(&schema).unwrap();
     for (name, run) in fixture::all() {
-        let document = serde_json::to_value(SummaryDocument::of(&run)).unwrap();
+        let document = serde_json::to_value(SummaryDocument::from_summary(&run)).unwrap();
         let errors: Vec<String> = validator
             .iter_errors(&document)
             .map(|error| format!("{}: {error}", error.instance_path()))
             .collect();
         assert_eq!(errors, [""; 0], "{name}");
     }
-    let mut document = serde_json::to_value(SummaryDocument::of(&fixture::closed())).unwrap();
+    let mut document =
+        serde_json::to_value(SummaryDocument::from_summary(&fixture::closed())).unwrap();
     document["unheard_of"] = Value::Null;
     assert!(!validator.is_valid(&document));
     document.as_object_mut().unwrap().remove("unheard_of");
@@ -64,7 +65,7 @@ fn every_field_is_described_and_a_missing_one_is_noticed() {
 #[test]
 fn a_document_survives_the_way_through_json() {
     for (name, run) in fixture::all() {
-        let document = SummaryDocument::of(&run);
+        let document = SummaryDocument::from_summary(&run);
         let value: Value = serde_json::from_str(&document.to_json()).unwrap();
         let read: SummaryDocument = serde_json::from_value(value).unwrap();
         assert_eq!(read, document, "{name}");
@@ -73,10 +74,12 @@ fn a_document_survives_the_way_through_json() {
 
 #[test]
 fn the_order_of_fields_is_stable() {
-    insta::assert_snapshot!(SummaryDocument::of(&fixture::saturated()).to_json());
+    insta::assert_snapshot!(SummaryDocument::from_summary(&fixture::saturated()).to_json());
 }
 
 #[test]
 fn conditions_alone() {
-    insta::assert_snapshot!(ConditionsDocument::of(&fixture::closed().conditions).to_json());
+    insta::assert_snapshot!(
+        ConditionsDocument::from_conditions(&fixture::closed().conditions).to_json()
+    );
 }

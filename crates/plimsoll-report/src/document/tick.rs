@@ -95,7 +95,7 @@ pub(crate) fn censored(tick: &Tick) -> impl Iterator<Item = &'static str> {
 
 impl TickDocument {
     /// - `moments`: of the whole run, in order of time.
-    pub(super) fn of(
+    pub(super) fn from_tick(
         tick: &Tick,
         before: Option<&ResourceSample>,
         after: Option<&ResourceSample>,

@@ -57,7 +57,7 @@ pub struct TimesDocument {
 }
 
 impl TimesDocument {
-    pub(crate) fn of<'a>(times: impl Into<TimesView<'a>>) -> Self {
+    pub(crate) fn from_times<'a>(times: impl Into<TimesView<'a>>) -> Self {
         let times = times.into();
         // JSON has lower bounds only, and a document reads as it was written.
         let micros = |time: Bounded<Duration>| match time.known() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use plimsoll_model::{Bounded, Phase, counted};
+use plimsoll_model::{Bounded, Phase, counted, escaped_html};
 
 use super::Exporter;
 use super::requests;
@@ -15,7 +15,7 @@ use super::table::{
 use crate::RunRecord;
 use crate::document::{ObservedTickDocument, TickDocument};
 use crate::page::{Card, cards, html_page, short_bytes, short_number, short_time, unbroken};
-use crate::plot::{Axis, COLOURS, Cell, HeatMap, Line, Plot, Stack, TIME, escaped};
+use crate::plot::{Axis, COLOURS, Cell, HeatMap, Line, Plot, Stack, TIME};
 
 /// One page, light or dark as the reader prefers, without a script.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +44,7 @@ impl Exporter for Html {
             [run] => of_one(run),
             runs => format!("{} runs", runs.len()),
         };
-        write!(page, "<header><h1>{}</h1>", escaped(&title)).expect(IN_MEMORY);
+        write!(page, "<header><h1>{}</h1>", escaped_html(&title)).expect(IN_MEMORY);
         for (number, run) in runs.iter().enumerate() {
             head(&mut page, run, number, runs.len());
         }
@@ -67,7 +67,7 @@ impl Exporter for Html {
         page.push_str("</section>\n<footer>");
         for run in runs {
             let command = run.summary.conditions.command.join(" ");
-            write!(page, "<pre>{}</pre>", escaped(&command)).expect(IN_MEMORY);
+            write!(page, "<pre>{}</pre>", escaped_html(&command)).expect(IN_MEMORY);
         }
         page.push_str(
             "<p>Percentiles are nearest-rank from HdrHistograms with three significant figures. \
@@ -95,8 +95,8 @@ fn head(page: &mut String, run: &RunRecord, number: usize, of: usize) {
         format!(
             "<b class=\"k{}\">{}</b> {}, ",
             number % COLOURS,
-            escaped(&run.name),
-            escaped(&target)
+            escaped_html(&run.name),
+            escaped_html(&target)
         )
     } else {
         String::new()
@@ -104,11 +104,11 @@ fn head(page: &mut String, run: &RunRecord, number: usize, of: usize) {
     write!(
         page,
         "<p class=\"shape\">{name}{}</p>",
-        escaped(&shape(run))
+        escaped_html(&shape(run))
     )
     .expect(IN_MEMORY);
     if let Some(text) = saturation(run) {
-        write!(page, "<p class=\"mark limit\">{}</p>", escaped(&text)).expect(IN_MEMORY);
+        write!(page, "<p class=\"mark limit\">{}</p>", escaped_html(&text)).expect(IN_MEMORY);
     }
     let mut marks = run.summary.conditions.warnings.clone();
     if run.summary.interrupted {
@@ -117,7 +117,7 @@ fn head(page: &mut String, run: &RunRecord, number: usize, of: usize) {
     if !marks.is_empty() {
         page.push_str("<ul class=\"mark\">");
         for mark in marks {
-            write!(page, "<li>{}</li>", escaped(&mark)).expect(IN_MEMORY);
+            write!(page, "<li>{}</li>", escaped_html(&mark)).expect(IN_MEMORY);
         }
         page.push_str("</ul>");
     }
@@ -153,15 +153,15 @@ fn thresholds(page: &mut String, runs: &[RunRecord]) {
             write!(
                 page,
                 "<tr><td><code>{}</code></td><td class=\"{}\">{}</td><td>{}</td><td>{}</td>",
-                escaped(&threshold.threshold),
+                escaped_html(&threshold.threshold),
                 if is_met { "good" } else { "bad" },
-                escaped(&verdict),
-                escaped(&threshold_value(threshold)),
+                escaped_html(&verdict),
+                escaped_html(&threshold_value(threshold)),
                 threshold.margin_percent.map_or(NOTHING.to_owned(), margin),
             )
             .expect(IN_MEMORY);
             if runs.len() > 1 {
-                write!(page, "<td>{}</td>", escaped(&run.name)).expect(IN_MEMORY);
+                write!(page, "<td>{}</td>", escaped_html(&run.name)).expect(IN_MEMORY);
             }
             page.push_str("</tr>");
         }
@@ -197,7 +197,7 @@ fn rows<const N: usize>(page: &mut String, title: &str, columns: &[&str; N], row
     write!(
         page,
         "<section class=\"n\"><h2>{}</h2><div class=\"wide\"><table><tr>",
-        escaped(title)
+        escaped_html(title)
     )
     .expect(IN_MEMORY);
     for (index, column) in columns.iter().enumerate() {
@@ -212,11 +212,11 @@ fn rows<const N: usize>(page: &mut String, title: &str, columns: &[&str; N], row
         write!(
             page,
             "<tr><th scope=\"row\" class=\"name\">{}</th>",
-            escaped(name)
+            escaped_html(name)
         )
         .expect(IN_MEMORY);
         for cell in cells {
-            write!(page, "<td>{}</td>", escaped(cell)).expect(IN_MEMORY);
+            write!(page, "<td>{}</td>", escaped_html(cell)).expect(IN_MEMORY);
         }
         page.push_str("</tr>");
     }
@@ -227,21 +227,26 @@ fn write_table(page: &mut String, table: &Table, runs: &[RunRecord]) {
     write!(
         page,
         "<section class=\"t\"><h2>{}</h2><div class=\"wide\"><table>",
-        escaped(&table.title)
+        escaped_html(&table.title)
     )
     .expect(IN_MEMORY);
     if runs.len() > 1 {
         page.push_str("<tr><th></th>");
         for (number, run) in runs.iter().enumerate() {
             let colour = number % COLOURS;
-            write!(page, "<th class=\"k{colour}\">{}</th>", escaped(&run.name)).expect(IN_MEMORY);
+            write!(
+                page,
+                "<th class=\"k{colour}\">{}</th>",
+                escaped_html(&run.name)
+            )
+            .expect(IN_MEMORY);
         }
         page.push_str("</tr>");
     }
     for (label, cells) in &table.rows {
-        write!(page, "<tr><th>{}</th>", escaped(label)).expect(IN_MEMORY);
+        write!(page, "<tr><th>{}</th>", escaped_html(label)).expect(IN_MEMORY);
         for cell in cells {
-            write!(page, "<td>{}</td>", escaped(&unbroken(cell))).expect(IN_MEMORY);
+            write!(page, "<td>{}</td>", escaped_html(&unbroken(cell))).expect(IN_MEMORY);
         }
         page.push_str("</tr>");
     }
@@ -598,8 +603,8 @@ mod tests {
         let mut last = run.ticks[whole - 1].clone();
         last.length = std::time::Duration::from_millis(3);
         run.ticks.push(last.clone());
-        assert_eq!(drawn(&RunRecord::of("a", &run)).len(), whole);
+        assert_eq!(drawn(&RunRecord::from_summary("a", &run)).len(), whole);
         run.ticks = vec![last];
-        assert_eq!(drawn(&RunRecord::of("a", &run)).len(), 1);
+        assert_eq!(drawn(&RunRecord::from_summary("a", &run)).len(), 1);
     }
 }

@@ -2,13 +2,12 @@
 
 use std::fmt::Write as _;
 
-use plimsoll_model::RunSummary;
+use plimsoll_model::{RunSummary, escaped_html};
 
 use super::Exporter;
 use super::table::threshold_value;
 use crate::RunRecord;
 use crate::document::CountsDocument;
-use crate::plot::escaped;
 
 /// One suite per run: that every request was answered, each expectation, each threshold.
 #[derive(Debug, Clone, Copy)]
@@ -47,21 +46,21 @@ impl Exporter for Junit {
                 xml,
                 "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"0\" \
                  skipped=\"0\" time=\"{seconds:.3}\" timestamp=\"{}\">",
-                escaped(&run.name),
+                escaped_html(&run.name),
                 cases.len(),
                 failed(cases),
-                escaped(&run.summary.conditions.started)
+                escaped_html(&run.summary.conditions.started)
             )
             .expect(IN_MEMORY);
             for case in cases {
-                let name = escaped(&case.name);
+                let name = escaped_html(&case.name);
                 let head = format!("    <testcase classname=\"{}\" name=\"{name}\"", case.class);
                 match &case.outcome {
                     Ok(()) => writeln!(xml, "{head}/>"),
                     Err(reason) => writeln!(
                         xml,
                         "{head}><failure message=\"{}\"/></testcase>",
-                        escaped(reason)
+                        escaped_html(reason)
                     ),
                 }
                 .expect(IN_MEMORY);

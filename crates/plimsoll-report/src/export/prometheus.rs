@@ -2,9 +2,7 @@
 //!
 //! Source: <https://prometheus.io/docs/instrumenting/exposition_formats/>, version 0.0.4.
 
-use std::fmt::Write as _;
-
-use plimsoll_model::Bounded;
+use plimsoll_model::{Bounded, MetricsText};
 
 use super::Exporter;
 use super::table::honest;
@@ -21,42 +19,37 @@ pub(crate) type Point = (Vec<(&'static str, String)>, f64);
 /// A family: its name, what it is, and its values in a run.
 pub(crate) type Family = (&'static str, &'static str, fn(&RunRecord) -> Vec<Point>);
 
-const IN_MEMORY: &str = "writing to memory does not fail";
-
 impl Exporter for Prometheus {
     fn name(&self) -> &'static str {
         "prometheus"
     }
 
     fn media_type(&self) -> &'static str {
-        "text/plain; version=0.0.4; charset=utf-8"
+        MetricsText::MEDIA_TYPE
     }
 
     fn export(&self, runs: &[RunRecord]) -> Vec<u8> {
-        let mut text = String::new();
+        let mut text = MetricsText::default();
         for (name, help, points) in FAMILIES {
-            let mut lines = String::new();
+            let name = format!("plimsoll_{name}");
+            let mut samples = MetricsText::default();
             for run in runs {
                 for (labels, value) in points(run) {
-                    write!(lines, "plimsoll_{name}{{run=\"{}\"", escaped(&run.name))
-                        .expect(IN_MEMORY);
-                    let url = &run.summary.load.url;
-                    write!(lines, ",url=\"{}\"", escaped(url)).expect(IN_MEMORY);
-                    for (label, text) in labels {
-                        write!(lines, ",{label}=\"{}\"", escaped(&text)).expect(IN_MEMORY);
-                    }
-                    writeln!(lines, "}} {value}").expect(IN_MEMORY);
+                    let own = labels.iter().map(|(label, text)| (*label, text.as_str()));
+                    let labels: Vec<_> =
+                        [("run", run.name.as_str()), ("url", &run.summary.load.url)]
+                            .into_iter()
+                            .chain(own)
+                            .collect();
+                    samples.sample(&name, &labels, value);
                 }
             }
-            if !lines.is_empty() {
-                write!(
-                    text,
-                    "# HELP plimsoll_{name} {help}\n# TYPE plimsoll_{name} gauge\n{lines}"
-                )
-                .expect(IN_MEMORY);
+            if !samples.is_empty() {
+                text.family(&name, "gauge", help);
+                text.append(&samples);
             }
         }
-        text.into_bytes()
+        text.into_text().into_bytes()
     }
 }
 
@@ -251,19 +244,4 @@ fn bounded(micros: Bounded<f64>, mut labels: Vec<(&'static str, String)>) -> Poi
 
 fn seconds(micros: f64) -> f64 {
     micros / 1e6
-}
-
-/// The value of a label: backslash, quote and line feed are escaped, what else controls is replaced.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\\' => escaped.push_str("\\\\"),
-            '"' => escaped.push_str("\\\""),
-            '\n' => escaped.push_str("\\n"),
-            c if c.is_control() => escaped.push('\u{fffd}'),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }

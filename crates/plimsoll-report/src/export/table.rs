@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{Bounded, ByteSize, DurationText, Unit, grouped, three_figures};
+use plimsoll_model::{Bounded, ByteSize, DurationText, Unit, grouped, percentage, rate_figures};
 
 use crate::RunRecord;
 use crate::document::{
@@ -31,12 +31,12 @@ pub(super) fn principal(runs: &[RunRecord]) -> Table {
         table.row("events/s", runs, |run| {
             let events = run.summary.events.as_ref();
             events.map_or(NOTHING.to_owned(), |events| {
-                rate(events.received_per_second)
+                rate_figures(events.received_per_second)
             })
         });
     }
     table.row(&format!("{}/s", exchanges(runs)), runs, |run| {
-        rate(run.summary.requests_per_second)
+        rate_figures(run.summary.requests_per_second)
     });
     if runs.iter().any(|run| run.summary.target.is_some()) {
         table.row("server CPU per request", runs, |run| {
@@ -324,7 +324,7 @@ fn generator(runs: &[RunRecord]) -> Table {
         per_request(&run.summary.generator.cost)
     });
     table.row("busiest worker", runs, |run| {
-        percent(run.summary.generator.busiest_worker_percent)
+        percentage(run.summary.generator.busiest_worker_percent)
     });
     table.row("timer lag p99", runs, |run| {
         time(run.summary.generator.lag_p99_us)
@@ -381,7 +381,7 @@ fn conditions(runs: &[RunRecord]) -> Table {
     });
     table.row_if_any("stolen", runs, |run| {
         let steal = run.summary.conditions.steal_percent;
-        steal.map_or(NOTHING.to_owned(), percent)
+        steal.map_or(NOTHING.to_owned(), percentage)
     });
     table
 }
@@ -399,7 +399,7 @@ pub(super) fn honest(run: &RunRecord) -> &TimesDocument {
 pub(super) fn shape(run: &RunRecord) -> String {
     let load = &run.summary.load;
     let model = match load.rate_per_second {
-        Some(arrivals) => format!("open loop, {} arrivals/s", rate(arrivals)),
+        Some(arrivals) => format!("open loop, {} arrivals/s", rate_figures(arrivals)),
         None => "closed loop".to_owned(),
     };
     let plural = |number: usize, noun: &str| {
@@ -426,7 +426,7 @@ pub(super) fn saturation(run: &RunRecord) -> Option<String> {
 /// Why the generator was the limit, and what to do; the same in every format.
 pub(crate) fn saturation_text(saturated: &SaturationDocument) -> String {
     let reason = match (saturated.percent, saturated.lag_p99_us) {
-        (Some(used), _) => format!("a worker used {} of its core", percent(used)),
+        (Some(used), _) => format!("a worker used {} of its core", percentage(used)),
         (None, Some(late)) => format!(
             "its timers fired {} late (p99) although connections were free",
             time(late)
@@ -451,7 +451,7 @@ fn share(count: u64, all: u64) -> String {
         (count, all) => format!(
             "{} ({})",
             grouped(count),
-            percent(count as f64 / all as f64 * 100.0)
+            percentage(count as f64 / all as f64 * 100.0)
         ),
     }
 }
@@ -471,7 +471,7 @@ fn per_request(cost: &CostDocument) -> String {
 
 fn cpu(cost: &CostDocument) -> String {
     cost.cpu_percent.map_or(NOTHING.to_owned(), |value| {
-        format!("{} of a core", percent(value))
+        format!("{} of a core", percentage(value))
     })
 }
 
@@ -482,18 +482,6 @@ pub(super) fn margin(percent: f64) -> String {
         margin
     } else {
         format!("{margin} to spare")
-    }
-}
-
-pub(super) fn percent(value: f64) -> String {
-    format!("{} %", three_figures(value))
-}
-
-pub(super) fn rate(per_second: f64) -> String {
-    if per_second < 99.95 {
-        three_figures(per_second)
-    } else {
-        grouped(per_second)
     }
 }
 

@@ -12,7 +12,7 @@ fn exporters() -> Vec<Box<dyn Exporter>> {
 }
 
 fn record(name: &str, run: &plimsoll_model::RunSummary) -> RunRecord {
-    RunRecord::of(name, run)
+    RunRecord::from_summary(name, run)
 }
 
 /// The contract of every exporter.
@@ -191,7 +191,7 @@ fn a_page_names_the_number_of_its_urls_and_breaks_no_figure() {
 #[test]
 fn no_format_shows_a_lower_bound_as_a_figure() {
     let run = fixture::censored();
-    let record = RunRecord::of("censored", &run);
+    let record = RunRecord::from_summary("censored", &run);
     let shown = |exporter: &dyn Exporter| {
         String::from_utf8(exporter.export(std::slice::from_ref(&record))).unwrap()
     };

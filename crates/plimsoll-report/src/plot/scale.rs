@@ -1,5 +1,7 @@
 //! From values to places, and the round numbers on an axis.
 
+use plimsoll_model::without_trailing_zeros;
+
 /// How values are laid out along an axis, and how they are written.
 #[derive(Debug, Clone)]
 pub enum Axis {
@@ -190,6 +192,5 @@ fn decades(from: f64, to: f64, write: fn(f64) -> String) -> Vec<(f64, String)> {
 /// `99.9 %` without rounding a nine away.
 fn percent(fraction: f64) -> String {
     let text = format!("{:.5}", fraction * 100.0);
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    format!("{text}%")
+    format!("{}%", without_trailing_zeros(&text))
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{Bounded, ExchangeKind, Histogram, Tick};
+use plimsoll_model::{Bounded, ExchangeKind, Histogram, Tick, rate_figures};
 
 use super::WIDTH;
-use super::numbers::{bounded, count, duration, rate};
+use super::numbers::{bounded, count, duration};
 use super::page::shortened;
 use super::style::{Emphasis, Style};
 
@@ -77,7 +77,10 @@ pub fn live(tick: &Tick, progress: &Progress, style: Style) -> String {
     };
     let events = match progress.exchanges {
         ExchangeKind::Stream if seconds > 0.0 => {
-            format!("  {:>9} events/s", rate(tick.events as f64 / seconds))
+            format!(
+                "  {:>9} events/s",
+                rate_figures(tick.events as f64 / seconds)
+            )
         }
         _ => String::new(),
     };
@@ -88,7 +91,7 @@ pub fn live(tick: &Tick, progress: &Progress, style: Style) -> String {
     };
     let figures = format!(
         "{position:>9}  {:>9} {}{events}  p50 {:>7}  p99 {:>7}{warm_up}",
-        rate(per_second),
+        rate_figures(per_second),
         progress.exchanges.short_rate(),
         bounded(tick.p50),
         bounded(tick.p99),

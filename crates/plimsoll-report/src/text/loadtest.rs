@@ -1,9 +1,11 @@
 //! The text of a run of the harness: a line each second, the summary at the end.
 
-use plimsoll_model::{LoadtestConnections, LoadtestShape, LoadtestSummary, LoadtestTick};
+use plimsoll_model::{
+    LoadtestConnections, LoadtestShape, LoadtestSummary, LoadtestTick, rate_figures,
+};
 
 use super::WIDTH;
-use super::numbers::{NOTHING, bytes, count, duration, optional, plural, rate, share};
+use super::numbers::{NOTHING, bytes, count, duration, optional, plural, share};
 use super::page::{Page, shortened};
 use super::style::{Emphasis, Style};
 
@@ -20,7 +22,7 @@ pub fn loadtest_line(tick: &LoadtestTick, before: &LoadtestTick, style: Style) -
     let figures = format!(
         "{:>5} {:>9} req/s {:>13} in all {:>8} in flight {:>7}",
         format!("{}s", tick.at.as_secs()),
-        rate(per_second),
+        rate_figures(per_second),
         count(tick.ok),
         count(tick.in_flight),
         tick.memory_bytes.map_or_else(|| NOTHING.to_owned(), bytes),
@@ -99,7 +101,7 @@ fn checks(page: &mut Page, summary: &LoadtestSummary) {
     let mut rows = vec![
         ("total", count(counts.started), ""),
         ("success", count(success), of_all.as_str()),
-        ("rps", rate(summary.requests_per_second()), ""),
+        ("rps", rate_figures(summary.requests_per_second()), ""),
     ];
     for (label, number, remark) in [
         ("failed", counts.failed, "no complete response"),

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{Bounded, ByteSize, DurationText, grouped, three_figures};
+use plimsoll_model::{
+    Bounded, ByteSize, DurationText, grouped, percentage, share_percentage, three_figures,
+};
 
 /// Stands where there is nothing to show.
 pub(super) const NOTHING: &str = "-";
@@ -17,20 +19,6 @@ pub(super) fn plural(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
-/// Whole numbers from a hundred on, below that three figures.
-pub(super) fn rate(per_second: f64) -> String {
-    if per_second < 99.95 {
-        three_figures(per_second)
-    } else {
-        grouped(per_second)
-    }
-}
-
-/// `98.3 %`.
-pub(super) fn percent(value: f64) -> String {
-    format!("{} %", three_figures(value))
-}
-
 /// How far a value is from its limit, from [`JudgedThreshold::margin_percent`](plimsoll_model::JudgedThreshold):
 /// `2.36 times the limit`, `12.0 % of the limit` for both a breach and what is to spare.
 pub(crate) fn margin_of_limit(margin_percent: f64) -> String {
@@ -41,7 +29,7 @@ pub(crate) fn margin_of_limit(margin_percent: f64) -> String {
             three_figures(1.0 - margin_percent / 100.0)
         )
     } else {
-        format!("{} of the limit", percent(margin_percent.abs()))
+        format!("{} of the limit", percentage(margin_percent.abs()))
     }
 }
 
@@ -50,14 +38,7 @@ pub(super) fn share(part: u64, whole: u64) -> String {
     if whole == 0 {
         return NOTHING.to_owned();
     }
-    let value = part as f64 / whole as f64 * 100.0;
-    if part > 0 && value < 0.01 {
-        "< 0.01 %".to_owned()
-    } else if part < whole && value > 99.99 {
-        "> 99.99 %".to_owned()
-    } else {
-        percent(value)
-    }
+    share_percentage(part as f64 / whole as f64)
 }
 
 pub(super) fn duration(value: Duration) -> String {
@@ -82,11 +63,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_whole_from_a_hundred_on() {
+    fn thousands_are_set_apart() {
         assert_eq!(count(1_234_567), "1,234,567");
-        assert_eq!(rate(0.5), "0.50");
-        assert_eq!(rate(99.96), "100");
-        assert_eq!(rate(48_207.6), "48,208");
     }
 
     #[test]

@@ -112,7 +112,7 @@ fn bar(count: u64, most: u64) -> String {
 mod tests {
     use super::*;
 
-    fn of(micros: &[u64]) -> Histogram {
+    fn histogram(micros: &[u64]) -> Histogram {
         let mut histogram = Histogram::new();
         for value in micros {
             histogram.record(Duration::from_micros(*value));
@@ -129,7 +129,7 @@ mod tests {
             (1..5_000).collect(),
             vec![1, 1_000_000, 3_600_000_000],
         ] {
-            let histogram = of(&values);
+            let histogram = histogram(&values);
             let rows = rows(&histogram);
             assert!(!rows.is_empty() && rows.len() <= ROWS as usize);
             assert_eq!(
@@ -147,6 +147,6 @@ mod tests {
 
     #[test]
     fn one_value_is_one_row() {
-        assert_eq!(bars(&of(&[250, 250])).len(), 1);
+        assert_eq!(bars(&histogram(&[250, 250])).len(), 1);
     }
 }

@@ -63,7 +63,7 @@ fn a_stack_that_the_system_does_not_map_is_an_error_with_the_setting_to_raise() 
         stack: 1 << 60,
         ..Limits::default()
     };
-    let message = Stacks::new(limits).take().err().unwrap().to_string();
+    let message = Stacks::new(limits).take_stack().err().unwrap().to_string();
     assert!(
         message.starts_with("no stack for another virtual user: "),
         "{message}"

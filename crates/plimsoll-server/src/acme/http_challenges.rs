@@ -8,9 +8,9 @@ use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderValue};
 
 use crate::action::{Action, Answer, Refusal};
+use crate::counters::RouteTag;
 use crate::message::request::Request;
 use crate::message::response::{Response, ResponseBody};
-use crate::observe::counters::RouteTag;
 
 /// The prefix of the paths that authorities request.
 const PREFIX: &str = "/.well-known/acme-challenge/";
@@ -38,7 +38,7 @@ impl HttpChallenges {
         }
     }
 
-    fn of(&self, path: &str) -> Option<String> {
+    fn response_for(&self, path: &str) -> Option<String> {
         let token = path.strip_prefix(PREFIX)?;
         let answers = self.0.read().unwrap_or_else(PoisonError::into_inner);
         answers.get(token).cloned()
@@ -66,7 +66,10 @@ pub(crate) struct WithChallenges {
 impl Action for WithChallenges {
     fn handle(&self, request: &Request<'_>) -> Answer {
         let is_get = matches!(request.method, "GET" | "HEAD");
-        let Some(answer) = is_get.then(|| self.challenges.of(request.path)).flatten() else {
+        let Some(answer) = is_get
+            .then(|| self.challenges.response_for(request.path))
+            .flatten()
+        else {
             return self.inner.handle(request);
         };
         request.answered_by(&self.tag);

@@ -16,7 +16,7 @@ use crate::layer4::{Datagram, DatagramHandler, Effects, FirstBytes, Inspection, 
 use crate::message::body::RequestBody;
 use crate::message::request::Request;
 use crate::message::response::{Response, ResponseBody, StreamError};
-use crate::protocol::stream::Stream;
+use crate::stream::Stream;
 
 /// Answers with the content of the request, as it comes, and with its content type.
 #[derive(Debug, Clone, Copy, Default)]

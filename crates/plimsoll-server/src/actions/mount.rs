@@ -15,8 +15,9 @@ use http_body::{Body, Frame, SizeHint};
 use tower_service::Service;
 
 use crate::action::{Action, Answer};
-use crate::message::request::{Request, Version};
+use crate::message::request::Request;
 use crate::message::response::{Response, ResponseBody, StreamError};
+use crate::version::Version;
 
 use crate::actions::mount::send_body::Pump;
 pub use crate::actions::mount::send_body::SendBody;
@@ -85,7 +86,7 @@ fn owned(request: &Request<'_>) -> Option<(http::Request<SendBody>, Option<Pump>
         None => PathAndQuery::from_str(request.path),
         Some(query) => PathAndQuery::from_str(&format!("{}?{query}", request.path)),
     };
-    let (body, pump) = SendBody::of(request.take_body());
+    let (body, pump) = SendBody::from_request_body(request.take_body());
     let mut owned = http::Request::new(body);
     *owned.method_mut() = Method::from_bytes(request.method.as_bytes()).ok()?;
     *owned.uri_mut() = Uri::from(target.ok()?);

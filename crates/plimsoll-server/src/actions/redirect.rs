@@ -7,10 +7,10 @@ use plimsoll_wire::http::NormalPath;
 use regex::Regex;
 
 use crate::action::{Action, Answer};
-use crate::message::location::{LocationError, LocationTemplate, encoded_group};
 use crate::message::request::Request;
 use crate::message::response::{Response, ResponseBody};
 use crate::place::Maps;
+use crate::place::location::{LocationError, LocationTemplate, encoded_group};
 
 /// Answers with a `location`, in which places such as `{host}` stand for what the request has, and `{1}` and `{name}` for groups
 /// of the route's regular expression.

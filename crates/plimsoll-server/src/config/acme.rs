@@ -52,7 +52,7 @@ pub(super) fn compile(value: Value<'_>, context: &Context<'_>) -> Option<Acme> {
     let mut table = value.table()?;
     let is_on_demand = table.boolean("on_demand").unwrap_or(false);
     let names = if is_on_demand {
-        if let Some(value) = table.take("names") {
+        if let Some(value) = table.take_value("names") {
             value.wrong_with::<()>(
                 "is not for `on_demand`, which takes the names that clients request",
                 Some("write another `acme` for these names".to_owned()),
@@ -66,22 +66,22 @@ pub(super) fn compile(value: Value<'_>, context: &Context<'_>) -> Option<Acme> {
     if most_per_hour.is_some() && !is_on_demand {
         table.wrong("`most_per_hour` is for `on_demand = true`", None);
     }
-    let directory = match table.take("directory") {
+    let directory = match table.take_value("directory") {
         None => Some(DIRECTORY.to_owned()),
         Some(value) => as_text(&value).and_then(|text| value.check(directory(text))),
     };
-    let challenge = match table.take("challenge") {
+    let challenge = match table.take_value("challenge") {
         None => Some(ChallengeKind::TlsAlpn),
         Some(value) => as_text(&value).and_then(|text| value.check(challenge(text))),
     };
-    let contacts = match table.take("contact") {
+    let contacts = match table.take_value("contact") {
         None => Some(Vec::new()),
         Some(value) => value.texts_with(|text| {
             (!text.contains('@')).then(|| format!("`{text}` is no address of mail"))
         }),
     };
     let folder = folder(&mut table, context);
-    let trust = match table.take("ca") {
+    let trust = match table.take_value("ca") {
         None => Some(Trust::PublicRoots),
         Some(value) => context.paths.read(&value).and_then(|file| {
             let settings = TlsSettings {
@@ -152,7 +152,7 @@ pub(super) fn compile(value: Value<'_>, context: &Context<'_>) -> Option<Acme> {
 
 /// The folder of accounts and certificates.
 fn folder(table: &mut Table<'_>, context: &Context<'_>) -> Option<PathBuf> {
-    if let Some(value) = table.take("folder") {
+    if let Some(value) = table.take_value("folder") {
         return context.paths.path(&value, PathUse::WriteFolder);
     }
     let folder = context.paths.directory().join(FOLDER);
@@ -194,7 +194,7 @@ fn note(plan: &AcmePlan, table: &mut Table<'_>, context: &Context<'_>) {
 }
 
 fn names(table: &mut Table<'_>) -> Option<Vec<String>> {
-    let Some(value) = table.take("names") else {
+    let Some(value) = table.take_value("names") else {
         table.missing("names", "such as names = [\"example.org\"]");
         return None;
     };
@@ -234,7 +234,7 @@ fn external_account(mut table: Table<'_>) -> Option<ExternalAccount> {
     if id.is_none() && !table.was_given("id") {
         table.missing("id", "what the authority calls it");
     }
-    let key = match table.take("key") {
+    let key = match table.take_value("key") {
         None => {
             table.missing("key", "as the authority gives it, in base64url");
             None

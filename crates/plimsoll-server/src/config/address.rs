@@ -12,7 +12,7 @@ use crate::engine::{ListenerPlan, Serves};
 const MOST_MODE: u32 = 0o777;
 
 pub(super) fn address(table: &mut Table<'_>) -> Option<Address> {
-    let Some(value) = table.take("address") else {
+    let Some(value) = table.take_value("address") else {
         table.missing("address", "such as address = \"127.0.0.1:8080\"");
         return None;
     };
@@ -46,7 +46,7 @@ pub fn networks(value: Value<'_>) -> Option<Vec<IpNet>> {
 
 /// Permissions of a socket in the file system, as chmod takes them.
 pub(super) fn mode(table: &mut Table<'_>, address: Option<&Address>) -> Option<u32> {
-    let value = table.take("mode")?;
+    let value = table.take_value("mode")?;
     if matches!(address, Some(Address::Port(_) | Address::Inherited(_))) {
         return value.wrong("is for a socket in the file system");
     }

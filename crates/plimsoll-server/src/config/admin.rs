@@ -8,11 +8,11 @@ use plimsoll_model::Secret;
 
 use crate::action::Action;
 use crate::config::document::{Table, Value, as_text};
+use crate::counters::Counters;
 use crate::engine::address::Address;
 use crate::engine::listener::Transport;
 use crate::engine::{ListenerPlan, Serves};
 use crate::observe::admin::{Admin, AdminApi, AdminPath};
-use crate::observe::counters::Counters;
 use crate::worker::context::WorkerContext;
 
 /// Fewer characters can be tried out.
@@ -30,7 +30,7 @@ pub(super) fn compile(
     others: &[ListenerPlan],
 ) -> Option<ListenerPlan> {
     let token = token(&mut table);
-    let address = match table.take("address") {
+    let address = match table.take_value("address") {
         None => {
             table.missing("address", "such as address = \"127.0.0.1:9090\"");
             None
@@ -62,7 +62,7 @@ pub(super) fn port_of(text: &str) -> Result<SocketAddr, String> {
 
 /// The token that clients have to present, if there is one.
 pub(super) fn token(table: &mut Table<'_>) -> Option<Secret> {
-    let value = table.take("token")?;
+    let value = table.take_value("token")?;
     let text = as_text(&value)?;
     if text.len() < SHORTEST_TOKEN {
         return value.wrong(format!("must have {SHORTEST_TOKEN} characters or more"));

@@ -1,7 +1,7 @@
 //! `[limits]`.
 
 use crate::config::document::Table;
-use crate::engine::limits::Limits;
+use crate::limits::Limits;
 use plimsoll_wire::h1::RequestLimits;
 
 /// Most that any count may be set to.

@@ -19,13 +19,13 @@ use crate::config::document::{Table, Value, as_text, with_causes};
 use crate::config::paths::{NamedPaths, OutsideSandbox, PathUse};
 use crate::config::retry_key::retry_key;
 use crate::config::{Context, Routing, acme, middleware, ocsp, udp};
+use crate::counters::Counters;
 use crate::engine::address::Address;
 use crate::engine::{Http3Plan, ListenerPlan, Serves};
 use crate::middleware::{
     BehindProxies, Middleware, OwnFields, Spelling, TrustedProxies, Underscores,
 };
 use crate::observe::access_log::AccessLog;
-use crate::observe::counters::Counters;
 use crate::worker::context::WorkerContext;
 
 /// Names of a certificate that is made for none in particular.
@@ -35,7 +35,7 @@ const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 pub(super) fn names(tables: &mut [Table<'_>]) -> Vec<Option<String>> {
     let mut names: Vec<Option<String>> = Vec::new();
     for table in tables {
-        let name = table.take("name").and_then(|value| {
+        let name = table.take_value("name").and_then(|value| {
             let name = as_text(&value)?.to_owned();
             if names.iter().flatten().any(|known| *known == name) {
                 return value.wrong(format!("another listener is called `{name}`"));
@@ -76,7 +76,7 @@ pub(super) fn compile(
         let shares_port = table.boolean("share_port").unwrap_or(false);
         let raw = raw_key(&table, context);
         if let Some(key) = raw
-            && let Some(value) = table.take(key)
+            && let Some(value) = table.take_value(key)
         {
             let shown = address.as_ref().map(ToString::to_string);
             let listened = Listened {
@@ -94,7 +94,7 @@ pub(super) fn compile(
             let proxied_by = if is_udp {
                 None
             } else {
-                table.take("proxied_by").and_then(networks)
+                table.take_value("proxied_by").and_then(networks)
             };
             if let Some(address) = &address {
                 if is_udp {
@@ -114,9 +114,13 @@ pub(super) fn compile(
             }
             continue;
         }
-        let proxied_by = table.take("proxied_by").and_then(networks);
-        let proxies = table.take("trusted_proxies").and_then(trusted_proxies);
-        let underscores = table.take("underscores").and_then(|it| underscores(&it));
+        let proxied_by = table.take_value("proxied_by").and_then(networks);
+        let proxies = table
+            .take_value("trusted_proxies")
+            .and_then(trusted_proxies);
+        let underscores = table
+            .take_value("underscores")
+            .and_then(|it| underscores(&it));
         if secured.asks_in_clear && !has_clear {
             table.wrong(
                 "http-01 is answered in the clear, and every listener is encrypted",
@@ -241,7 +245,7 @@ fn asked_in_clear(context: &Context<'_>) -> usize {
 
 /// Redirects every client to the same URL with TLS, if the listener is for that.
 fn to_tls(table: &mut Table<'_>) -> Option<Arc<MakeAction>> {
-    let value = table.take("redirect_https")?;
+    let value = table.take_value("redirect_https")?;
     if value.is_false() {
         return None;
     }
@@ -284,11 +288,11 @@ pub fn trusted_proxies(value: Value<'_>) -> Option<TrustedProxies> {
         });
     }
     let mut table = value.table()?;
-    let list = table.take("networks");
+    let list = table.take_value("networks");
     if list.is_none() {
         table.missing("networks", "such as networks = [\"10.0.0.0/8\"]");
     }
-    let header = match table.take("header") {
+    let header = match table.take_value("header") {
         None => Some(default),
         Some(value) => as_text(&value).and_then(|text| {
             let name = HeaderName::from_bytes(text.as_bytes());
@@ -341,7 +345,7 @@ fn layered(
 
 /// `true`, or a table with the port that is advertised to clients.
 fn http3(table: &mut Table<'_>, has_tls: bool, paths: &NamedPaths<'_>) -> Option<Http3Plan> {
-    let value = table.take("http3")?;
+    let value = table.take_value("http3")?;
     if value.is_false() {
         return None;
     }
@@ -368,8 +372,11 @@ fn tls(
     context: &Context<'_>,
     http2: bool,
 ) -> Option<(Arc<rustls::ServerConfig>, Option<OnDemandCertificates>)> {
-    let values = table.take("tls").map(Value::elements).unwrap_or_default();
-    let clients = match table.take("client_certificates") {
+    let values = table
+        .take_value("tls")
+        .map(Value::elements)
+        .unwrap_or_default();
+    let clients = match table.take_value("client_certificates") {
         None => Some(None),
         Some(value) => value
             .table()
@@ -390,7 +397,7 @@ fn tls(
             is_whole = false;
             continue;
         };
-        let certificate = match table.take("acme") {
+        let certificate = match table.take_value("acme") {
             None => certificate(table, context),
             Some(value) => {
                 let acme = acme::compile(value, context);
@@ -445,7 +452,7 @@ fn tls(
 
 /// Files, or one that is made here.
 fn certificate(mut table: Table<'_>, context: &Context<'_>) -> Option<ServerCertificate> {
-    if let Some(value) = table.take("self_signed") {
+    if let Some(value) = table.take_value("self_signed") {
         let names = if value.is_true() {
             Some(LOCAL_NAMES.map(str::to_owned).to_vec())
         } else {
@@ -466,7 +473,7 @@ fn certificate(mut table: Table<'_>, context: &Context<'_>) -> Option<ServerCert
         return made?.ok().map(ServerCertificate::SelfSigned);
     }
     let mut file = |key: &'static str| {
-        let path = table.take(key);
+        let path = table.take_value(key);
         if path.is_none() {
             table.missing(key, "a file in PEM");
         }
@@ -483,7 +490,7 @@ fn certificate(mut table: Table<'_>, context: &Context<'_>) -> Option<ServerCert
 }
 
 fn clients(mut table: Table<'_>, context: &Context<'_>) -> Option<ClientCertificates> {
-    let authorities = table.take("ca");
+    let authorities = table.take_value("ca");
     if authorities.is_none() {
         table.missing("ca", "a file in PEM with those that vouch for clients");
     }

@@ -9,8 +9,8 @@ use crate::config::Context;
 use crate::config::document::{Table, Value, as_text};
 use crate::config::map::template;
 use crate::config::paths::PathUse;
+use crate::counters::Counters;
 use crate::observe::access_log::{AccessLog, LogFormat};
-use crate::observe::counters::Counters;
 use crate::place::{Maps, Moment};
 
 /// The access log that a file asks for.
@@ -51,7 +51,7 @@ pub(super) fn compile(
     context: &Context<'_>,
     counters: &Arc<Counters>,
 ) -> Option<LogPlan> {
-    let target = match table.take("file") {
+    let target = match table.take_value("file") {
         None => {
             table.missing(
                 "file",
@@ -75,7 +75,7 @@ pub(super) fn compile(
             }
         }),
     };
-    let format = match table.take("format") {
+    let format = match table.take_value("format") {
         None => Some(LogFormat::default()),
         Some(value) => format(value, &context.maps),
     };

@@ -95,7 +95,7 @@ struct MapSource<'v> {
 impl<'v> MapSource<'v> {
     fn read(value: Value<'v>) -> Option<Self> {
         let mut table = value.table()?;
-        let key = table.take("key");
+        let key = table.take_value("key");
         if key.is_none() {
             table.missing("key", "what is looked up, such as key = \"{host}\"");
         }
@@ -109,7 +109,7 @@ impl<'v> MapSource<'v> {
         let prefixes = pairs("prefix");
         let suffixes = pairs("suffix");
         let expressions = table.tables("regex").into_iter().filter_map(|mut inner| {
-            let (expression, value) = (inner.take("match"), inner.take("value"));
+            let (expression, value) = (inner.take_value("match"), inner.take_value("value"));
             if expression.is_none() {
                 inner.missing("match", "such as match = \"^v(\\\\d+)$\"");
             }
@@ -121,7 +121,7 @@ impl<'v> MapSource<'v> {
         });
         let expressions = expressions.collect();
         let shares = shares(&mut table);
-        let default = table.take("default");
+        let default = table.take_value("default");
         table.finish();
         Some(Self {
             key: key?,
@@ -239,7 +239,7 @@ fn shares<'v>(table: &mut Table<'v>) -> Vec<(f64, Value<'v>)> {
     let mut shares = Vec::new();
     for mut inner in table.tables("shares") {
         let percent = inner.positive("percent");
-        let value = inner.take("value");
+        let value = inner.take_value("value");
         if percent.is_none() && !inner.was_given("percent") {
             inner.missing("percent", "such as percent = 10");
         }

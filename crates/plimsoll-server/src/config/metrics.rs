@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::config::admin;
 use crate::config::document::{Table, as_text};
+use crate::counters::Counters;
 use crate::engine::ListenerPlan;
 use crate::observe::admin::Admin;
-use crate::observe::counters::Counters;
 
 /// The listener of the table. It shows figures and nothing else, so it may be on any address.
 pub(super) fn compile(
@@ -16,7 +16,7 @@ pub(super) fn compile(
 ) -> Option<ListenerPlan> {
     let token = admin::token(&mut table);
     let is_open = token.is_none() && table.was_given("token");
-    let prefix = match table.take("prefix") {
+    let prefix = match table.take_value("prefix") {
         None => Some(None),
         Some(value) => as_text(&value).and_then(|text| {
             if is_prefix(text) {
@@ -27,7 +27,7 @@ pub(super) fn compile(
             ))
         }),
     };
-    let address = match table.take("address") {
+    let address = match table.take_value("address") {
         None => {
             table.missing("address", "such as address = \"0.0.0.0:9100\"");
             None

@@ -12,12 +12,12 @@ use crate::config::address::networks;
 use crate::config::document::{Table, Value, as_text};
 use crate::config::map::template;
 use crate::config::route::{field, not_of_server, placed_field};
-use crate::message::location::LocationTemplate;
 use crate::middleware::{
     Addresses, AttributeRewrite, Bandwidth, BasicAuth, Coding, Compress, CookieRule, Cors,
     FieldRewrite, FieldValue, HeaderRules, InFlightLimit, InFlightPlan, LimitKey, Middleware,
     Origins, PasswordHash, RateLimit, RatePlan, RequestIds, SameSite, SecurityHeaders, Trace,
 };
+use crate::place::location::LocationTemplate;
 use crate::place::{Maps, Moment};
 
 /// Clients that a limit keeps apart by default.
@@ -33,7 +33,7 @@ pub(super) fn compile(
     place: &'static str,
     identity: &str,
 ) -> Middleware {
-    let mut layer = |key| table.take(key);
+    let mut layer = |key| table.take_value(key);
     let request_id = layer("request_id");
     let trace = layer("trace");
     let response_headers = layer("response_headers");
@@ -87,7 +87,7 @@ pub(super) fn compile(
 
 fn request_ids(mut table: Table<'_>) -> Option<RequestIds> {
     let accept = table.boolean("accept").unwrap_or(false);
-    let name = match table.take("field") {
+    let name = match table.take_value("field") {
         None => Some(HeaderName::from_static("x-request-id")),
         Some(value) => as_text(&value).and_then(|text| name(text, &value)),
     };
@@ -129,7 +129,7 @@ fn response_rules(value: Value<'_>, maps: &Maps) -> Option<HeaderRules> {
 
 /// One rule that replaces a part of a response's field.
 fn field_rewrite(mut table: Table<'_>, maps: &Maps) -> Option<FieldRewrite> {
-    let named = table.take("name");
+    let named = table.take_value("name");
     if named.is_none() {
         table.missing("name", "such as name = \"location\"");
     }
@@ -152,7 +152,7 @@ fn from_and_to(
     maps: &Maps,
 ) -> (Option<regex::Regex>, Option<LocationTemplate>) {
     let mut needed = |key, example: &str| {
-        let value = table.take(key);
+        let value = table.take_value(key);
         if value.is_none() {
             table.missing(key, example);
         }
@@ -176,7 +176,7 @@ fn expression(value: &Value<'_>) -> Option<regex::Regex> {
 
 /// One rule for cookies that a response sets.
 fn cookie_rule(mut table: Table<'_>, maps: &Maps) -> Option<CookieRule> {
-    let cookie = match table.take("cookie") {
+    let cookie = match table.take_value("cookie") {
         None => Some(None),
         Some(value) => expression(&value).map(Some),
     };
@@ -186,7 +186,7 @@ fn cookie_rule(mut table: Table<'_>, maps: &Maps) -> Option<CookieRule> {
     };
     let (domain, path) = (attribute("domain"), attribute("path"));
     let (secure, http_only) = (table.boolean("secure"), table.boolean("http_only"));
-    let same_site = match table.take("same_site") {
+    let same_site = match table.take_value("same_site") {
         None => Some(None),
         Some(value) => same_site(&value).map(Some),
     };
@@ -244,7 +244,10 @@ fn rules(mut table: Table<'_>, maps: &Maps, moment: Moment) -> HeaderRules {
     };
     let set = fields("set");
     let add = added(&mut table, "add", maps, moment);
-    let remove = table.take("remove").and_then(names).unwrap_or_default();
+    let remove = table
+        .take_value("remove")
+        .and_then(names)
+        .unwrap_or_default();
     table.finish();
     HeaderRules {
         rewrite: Vec::new(),
@@ -321,7 +324,7 @@ fn security_headers(mut table: Table<'_>) -> SecurityHeaders {
 
 fn cors(value: Value<'_>) -> Option<Cors> {
     let mut table = value.table()?;
-    let origins = match table.take("origins") {
+    let origins = match table.take_value("origins") {
         None => {
             table.missing(
                 "origins",
@@ -341,12 +344,12 @@ fn cors(value: Value<'_>) -> Option<Cors> {
         }),
     };
     let mut list = |key: &'static str| {
-        let names = table.take(key).and_then(names)?;
+        let names = table.take_value(key).and_then(names)?;
         let names: Vec<_> = names.iter().map(HeaderName::as_str).collect();
         HeaderValue::try_from(names.join(", ")).ok()
     };
     let (headers, expose) = (list("headers"), list("expose"));
-    let methods = table.take("methods").and_then(|value| {
+    let methods = table.take_value("methods").and_then(|value| {
         let methods = value.texts_with(|text| {
             let is_method = !text.is_empty()
                 && text
@@ -383,7 +386,7 @@ fn cors(value: Value<'_>) -> Option<Cors> {
 /// Networks that are let in or kept out; one list is needed.
 pub fn addresses(value: Value<'_>) -> Option<Addresses> {
     let mut table = value.table()?;
-    let (allow, deny) = (table.take("allow"), table.take("deny"));
+    let (allow, deny) = (table.take_value("allow"), table.take_value("deny"));
     if allow.is_none() && deny.is_none() {
         table.missing(
             "allow",
@@ -492,7 +495,7 @@ fn refusal(table: &mut Table<'_>, usual: StatusCode) -> StatusCode {
 
 /// What distinguishes clients: their address, if nothing is given.
 fn limit_key(table: &mut Table<'_>, context: &Context<'_>) -> Option<LimitKey> {
-    let Some(value) = table.take("key") else {
+    let Some(value) = table.take_value("key") else {
         return Some(LimitKey::Address);
     };
     match as_text(&value)? {
@@ -539,7 +542,7 @@ fn basic_auth(value: Value<'_>, context: &Context<'_>) -> Option<BasicAuth> {
             users.extend(hash.map(|hash| (name, hash)));
         }
     }
-    if let Some(value) = table.take("file")
+    if let Some(value) = table.take_value("file")
         && let Some(path) = context.paths.read(&value)
     {
         let text = std::fs::read_to_string(&path)
@@ -581,7 +584,7 @@ fn basic_auth(value: Value<'_>, context: &Context<'_>) -> Option<BasicAuth> {
 
 fn compress(mut table: Table<'_>) -> Compress {
     let mut compress = Compress::default();
-    if let Some(value) = table.take("codings") {
+    if let Some(value) = table.take_value("codings") {
         let coding = |text: &str| Coding::ALL.into_iter().find(|it| it.name() == text);
         let codings = value.texts_with(|text| {
             coding(text)
@@ -592,7 +595,7 @@ fn compress(mut table: Table<'_>) -> Compress {
             compress.codings = codings.iter().filter_map(|text| coding(text)).collect();
         }
     }
-    if let Some(value) = table.take("types") {
+    if let Some(value) = table.take_value("types") {
         let types = value.texts_with(|text| {
             let is_type =
                 text.matches('*').count() <= 1 && (text.contains('/') || text.starts_with('*'));

@@ -18,7 +18,7 @@ pub(super) fn compile(
     chain: Option<&Path>,
     context: &Context<'_>,
 ) -> Option<PathBuf> {
-    let value = table.take("ocsp")?;
+    let value = table.take_value("ocsp")?;
     if value.is_false() {
         return None;
     }

@@ -33,14 +33,14 @@ fn successor(value: Value<'_>, names: &[Option<String>]) -> Option<Successor> {
         });
     }
     let mut table = value.table()?;
-    let to = table.take("to");
+    let to = table.take_value("to");
     if to.is_none() {
         table.missing(
             "to",
             "the name of a route, or a path such as to = \"/404.html\"",
         );
     }
-    let status = match table.take("status") {
+    let status = match table.take_value("status") {
         None => Some(SuccessorStatus::First),
         Some(value) if value.as_str() == Some("own") => Some(SuccessorStatus::Own),
         Some(value) => {

@@ -13,7 +13,7 @@ const MOST: u64 = 4096;
 
 /// Takes the key; what is wrong with its file is noted.
 pub fn retry_key(table: &mut Table<'_>, paths: &NamedPaths<'_>) -> Option<RetryKey> {
-    let value = table.take("retry_key")?;
+    let value = table.take_value("retry_key")?;
     let file = paths.read(&value)?;
     let mut secret = Vec::new();
     let read = File::open(&file).and_then(|file| file.take(MOST).read_to_end(&mut secret));

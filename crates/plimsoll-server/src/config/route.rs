@@ -74,7 +74,7 @@ pub(super) struct KnownNames<'n> {
 pub(super) fn names(tables: &mut [Table<'_>]) -> Vec<Option<String>> {
     let mut taken = HashSet::new();
     let names = tables.iter_mut().map(|table| {
-        let value = table.take("name")?;
+        let value = table.take_value("name")?;
         let name = as_text(&value)?.to_owned();
         if taken.insert(name.clone()) {
             return Some(name);
@@ -159,12 +159,12 @@ pub(super) fn compile(
     let is_internal = table.boolean("internal").unwrap_or(false);
     let on_status = table.table("on_status");
     let on_status = on_status.map(|table| on_status::compile(table, names.routes));
-    let listeners = match table.take("listen") {
+    let listeners = match table.take_value("listen") {
         None => Some(Vec::new()),
         Some(value) => names.listeners(value),
     };
-    let host = table.take("host").and_then(|value| host(&value));
-    let methods = match table.take("method") {
+    let host = table.take_value("host").and_then(|value| host(&value));
+    let methods = match table.take_value("method") {
         None => Some(Vec::new()),
         Some(value) => methods(value),
     };
@@ -263,7 +263,7 @@ fn path(table: &mut Table<'_>) -> Option<PathCondition> {
     ];
     let mut given = Vec::new();
     for (key, parse) in kinds {
-        if let Some(value) = table.take(key) {
+        if let Some(value) = table.take_value(key) {
             let parsed = as_text(&value).and_then(|text| value.check(parse(text)));
             given.push((key, parsed));
         }
@@ -328,14 +328,14 @@ fn action(
 ) -> Option<ActionPlan> {
     let mut keys = vec!["respond", "redirect", "echo"];
     let mut given = Vec::new();
-    if let Some(value) = table.take("respond") {
+    if let Some(value) = table.take_value("respond") {
         given.push(value.table().and_then(|table| respond(table, context)));
     }
-    if let Some(value) = table.take("redirect") {
+    if let Some(value) = table.take_value("redirect") {
         let redirect = |table| redirect(table, path, &context.maps);
         given.push(value.table().and_then(redirect));
     }
-    if let Some(value) = table.take("echo") {
+    if let Some(value) = table.take_value("echo") {
         given.push(value.table().map(|table| {
             table.finish();
             ActionPlan::Echo
@@ -363,7 +363,7 @@ fn action(
     };
     for kind in &context.compiler.actions {
         keys.push(kind.key);
-        if let Some(value) = table.take(kind.key) {
+        if let Some(value) = table.take_value(kind.key) {
             let made = (kind.compile)(value, &mounted);
             given.push(made.map(|make| ActionPlan::Other(MadeAction(make))));
         }
@@ -395,13 +395,13 @@ fn any_of(keys: &[&str]) -> String {
 
 fn respond(mut table: Table<'_>, context: &Context<'_>) -> Option<ActionPlan> {
     let status = table.count("status", 200..=599);
-    let kind = table.take("type").and_then(|value| {
+    let kind = table.take_value("type").and_then(|value| {
         let text = as_text(&value)?;
         value.check(HeaderValue::from_str(text).map_err(|_| "contains a control character"))
     });
     let body = table.text("body");
-    let file = table.take("file");
-    let template = table.take("template");
+    let file = table.take_value("file");
+    let template = table.take_value("template");
     let given = [body.is_some(), file.is_some(), template.is_some()];
     let has_both = given.into_iter().filter(|it| *it).count() > 1;
     let is_filled = template.is_some();
@@ -526,7 +526,7 @@ pub(super) fn not_of_server(name: HeaderName, value: &Value<'_>) -> Option<Heade
 /// - `path`: of the route, whose groups may stand in the target.
 fn redirect(mut table: Table<'_>, path: Option<&PathCondition>, maps: &Maps) -> Option<ActionPlan> {
     let status = table.count("status", 300..=399).unwrap_or(308);
-    let to = table.take("to");
+    let to = table.take_value("to");
     if to.is_none() {
         table.missing("to", "such as to = \"https://{host}{path}{query}\"");
     }

@@ -4,8 +4,8 @@ use plimsoll_testkit::{Authority, MaterialFiles};
 use serde_json::Value;
 
 use super::*;
-use crate::engine::limits::FloodLimits;
 use crate::engine::{Http3Plan, Serves};
+use crate::limits::FloodLimits;
 
 fn check(text: &str) -> Result<ServerPlan, String> {
     let mut compiler = Compiler::new(Path::new("/nonexistent"), &Arc::default());

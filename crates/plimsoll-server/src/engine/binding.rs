@@ -92,7 +92,7 @@ impl Binding {
                 binding.file = Some(file);
             }
             (None, None, Address::Inherited(name)) => {
-                let sockets = inherited.take(name, count)?;
+                let sockets = inherited.take_sockets(name, count)?;
                 if let Some(port) = sockets.port() {
                     binding.address = Address::Port(port);
                 }

@@ -30,7 +30,7 @@ impl Inherited {
     }
 
     /// One socket for each of `count` workers: those of that name in turn, shared if there are fewer.
-    pub(crate) fn take(&self, name: &str, count: usize) -> io::Result<Sockets> {
+    pub(crate) fn take_sockets(&self, name: &str, count: usize) -> io::Result<Sockets> {
         let named: Vec<_> = self
             .sockets
             .iter()

@@ -9,7 +9,7 @@ use std::path::Path;
 use plimsoll_wire::keep_from_pacing;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use crate::engine::unix_socket::{self, UnixFile};
+use crate::engine::unix_socket::{UnixFile, bind_unix_socket};
 
 /// The kinds of listening sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -83,7 +83,7 @@ impl Sockets {
         count: usize,
         replaces: bool,
     ) -> io::Result<(Self, UnixFile)> {
-        let (listener, file) = unix_socket::bind(path, mode, replaces)?;
+        let (listener, file) = bind_unix_socket(path, mode, replaces)?;
         let shared = (0..count).map(|_| listener.try_clone());
         Ok((Self::Unix(shared.collect::<io::Result<_>>()?), file))
     }

@@ -10,10 +10,10 @@ use plimsoll_wire::tls::OnDemandCertificates;
 use crate::action::MakeAction;
 use crate::engine::address::Address;
 use crate::engine::inherited::Inherited;
-use crate::engine::limits::Limits;
 use crate::engine::listener::Transport;
-use crate::layer4::{MakeDatagramHandler, MakeStreamHandler, QuicPlan};
-use crate::protocol::http3::listener::{NoTls13, raw_config, server_config};
+use crate::layer4::{MakeDatagramHandler, MakeStreamHandler, QuicPlan, raw_config};
+use crate::limits::Limits;
+use crate::quic::{NoTls13, server_config};
 
 /// The plan of an engine.
 #[derive(Debug, Clone)]

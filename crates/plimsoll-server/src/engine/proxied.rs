@@ -4,7 +4,7 @@ use plimsoll_wire::{ProxiedEnds, ProxyHeader};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-use crate::observe::counters::Cut;
+use crate::counters::Cut;
 use crate::worker::ConnectionGuard;
 
 /// Bytes that are looked at at a time.

@@ -21,21 +21,24 @@ use tokio::task::{JoinHandle, spawn_local};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{LazyConfigAcceptor, TlsAcceptor};
 
-use crate::engine::admission::Admission;
-use crate::engine::limits::Limits;
+use crate::counters::{Counters, Cut};
 use crate::engine::listener::Transport;
 use crate::engine::proxied;
 use crate::engine::{EngineError, Key, Serves};
 use crate::layer4::listener::DatagramListener;
 use crate::layer4::{self, QuicHandler, StreamHandler};
+use crate::limits::Limits;
 use crate::message::connection::{Ends, NOWHERE, TlsInfo};
-use crate::observe::counters::{Counters, Cut};
 use crate::protocol::http1;
 use crate::protocol::http2;
-use crate::protocol::http3::listener::{self, AltSvc, QuicListener, port_of};
-use crate::protocol::stream::Stream;
+use crate::protocol::http3::alternative::AltSvc;
+use crate::protocol::http3::serve_http3;
+use crate::protocol::service::Service;
+use crate::quic::{QuicListener, port_of};
+use crate::stream::Stream;
+use crate::worker::admission::Admission;
 use crate::worker::context::{Tasks, WorkerContext};
-use crate::worker::{ConnectionGuard, Service, Worker};
+use crate::worker::{ConnectionGuard, Worker};
 
 /// Commands of the engine to a worker.
 #[expect(
@@ -168,25 +171,25 @@ struct Streams {
 }
 
 impl Streams {
-    fn take(&self, stream: Connected, place: ConnectionGuard, ends: Ends) {
+    fn accept_stream(&self, stream: Connected, place: ConnectionGuard, ends: Ends) {
         let handler = Rc::clone(&self.handler.borrow());
         let acceptor = self.tls.borrow().clone();
         match (acceptor, stream) {
             (Some(acceptor), Connected::Tcp(stream)) => spawn_local(async move {
                 let handshake = Box::pin(handshake(&acceptor, stream, &place));
                 if let Some(stream) = handshake.await {
-                    let tls = TlsInfo::of(stream.get_ref().1);
+                    let tls = TlsInfo::from_connection(stream.get_ref().1);
                     // An authority has seen what it wanted to see (RFC 8737, section 3).
                     if tls.alpn.as_deref() != Some(ACME_TLS) {
-                        let info = ends.info(&place, Some(tls));
-                        layer4::take(handler, Stream::tls(stream), place, info).await;
+                        let info = ends.info(place.id(), Some(tls));
+                        layer4::serve_stream(handler, Stream::tls(stream), place, info).await;
                     }
                 }
             }),
             // What does not leave the machine is not encrypted.
             (_, stream) => {
-                let info = ends.info(&place, None);
-                spawn_local(layer4::take(handler, stream.into(), place, info))
+                let info = ends.info(place.id(), None);
+                spawn_local(layer4::serve_stream(handler, stream.into(), place, info))
             }
         };
     }
@@ -299,7 +302,7 @@ impl Listeners {
                     tls: tls.clone().map(TlsAcceptor::from).into(),
                 });
                 let serving = Rc::clone(&streams);
-                let taking = move |stream, place, ends| serving.take(stream, place, ends);
+                let taking = move |stream, place, ends| serving.accept_stream(stream, place, ends);
                 (
                     ListenerService::Stream(streams),
                     accept_all(sockets, &worker, &proxies, &stopped, taking)?,
@@ -316,7 +319,7 @@ impl Listeners {
                 let quic = update.quic.ok_or_else(no_http)?;
                 let number = update.first_number + worker.number;
                 let listener = Rc::new(QuicListener::new(quic, number));
-                let serve = listener::http3(service);
+                let serve = serve_http3(service);
                 let running = Rc::clone(&listener).run(socket, worker, serve, stopped);
                 (ListenerService::Quic(listener), vec![spawn_local(running)])
             }
@@ -651,7 +654,7 @@ fn take_http(service: &Rc<Service>, stream: Connected, place: ConnectionGuard, e
         }
         // Connections within the machine are not encrypted.
         (_, stream) => {
-            let info = ends.info(&place, None);
+            let info = ends.info(place.id(), None);
             spawn_local(http1::serve(stream.into(), service, place, info))
         }
     };
@@ -708,14 +711,14 @@ async fn take_https(
     let Some(stream) = Box::pin(handshake).await else {
         return;
     };
-    let tls = TlsInfo::of(stream.get_ref().1);
+    let tls = TlsInfo::from_connection(stream.get_ref().1);
     let protocol = tls.alpn.as_deref();
     // An authority has seen what it wanted to see (RFC 8737, section 3).
     if protocol == Some(ACME_TLS) {
         return;
     }
     let is_http2 = protocol == Some(b"h2");
-    let info = ends.info(&place, Some(tls));
+    let info = ends.info(place.id(), Some(tls));
     let stream = Stream::tls(stream);
     if is_http2 {
         Box::pin(http2::serve(stream, service, place, info)).await;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// A socket in the file system; its file is removed with it, unless another has taken its place.
 #[derive(Debug)]
-pub(crate) struct UnixFile {
+pub struct UnixFile {
     path: PathBuf,
     /// By what the file is known: device and number.
     id: (u64, u64),
@@ -16,11 +16,15 @@ pub(crate) struct UnixFile {
 
 /// Listens at `path`.
 ///
-/// It gets there at once and with its permissions: until then it has another name beside it.
+/// It gets there at once and with its permissions: until then it has another name beside it. It is no content that must
+/// outlast a loss of power, so nothing waits for the disk as [`plimsoll_wire::files`] does.
 ///
 /// - `mode`: permissions, such as `0o660`; those that the system gives to new files if absent.
 /// - `replaces`: takes the place of a socket with a listener; without it, only of one without.
-pub(crate) fn bind(
+///
+/// Fails with [`io::ErrorKind::AlreadyExists`] if there is a file that is no socket, with [`io::ErrorKind::AddrInUse`] if
+/// there is a listener that is not to be replaced, and as the system's calls do.
+pub fn bind_unix_socket(
     path: &Path,
     mode: Option<u32>,
     replaces: bool,
@@ -102,24 +106,30 @@ mod tests {
     fn a_socket_takes_the_place_of_one_that_was_left_and_goes_with_its_value() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x.sock");
-        let (listener, file) = bind(&path, Some(0o600), false).unwrap();
+        let (listener, file) = bind_unix_socket(&path, Some(0o600), false).unwrap();
         let mode = fs::metadata(&path).unwrap().mode() & 0o777;
         assert_eq!(mode, 0o600);
         let kind = |result: io::Result<_>| result.map(|_| ()).unwrap_err().kind();
-        assert_eq!(kind(bind(&path, None, false)), io::ErrorKind::AddrInUse);
+        assert_eq!(
+            kind(bind_unix_socket(&path, None, false)),
+            io::ErrorKind::AddrInUse
+        );
         // Another takes over, and the first one leaves its file alone.
-        let (_other, other_file) = bind(&path, None, true).unwrap();
+        let (_other, other_file) = bind_unix_socket(&path, None, true).unwrap();
         drop((listener, file));
         UnixStream::connect(&path).unwrap();
         drop(other_file);
         assert!(!path.exists());
         // One that was never removed.
         drop(UnixListener::bind(&path).unwrap());
-        let (_listener, _file) = bind(&path, None, false).unwrap();
+        let (_listener, _file) = bind_unix_socket(&path, None, false).unwrap();
         UnixStream::connect(&path).unwrap();
         let text = directory.path().join("text");
         fs::write(&text, "x").unwrap();
-        assert_eq!(kind(bind(&text, None, true)), io::ErrorKind::AlreadyExists);
+        assert_eq!(
+            kind(bind_unix_socket(&text, None, true)),
+            io::ErrorKind::AlreadyExists
+        );
         let names = fs::read_dir(directory.path()).unwrap().count();
         assert_eq!(names, 2, "nothing is left beside them");
     }

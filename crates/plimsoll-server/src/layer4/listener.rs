@@ -22,10 +22,10 @@ use plimsoll_wire::{
 use tokio::sync::{Notify, watch};
 use tokio::task::{JoinHandle, spawn_local, yield_now};
 
+use crate::counters::Cut;
 use crate::layer4::datagram::{Datagram, DatagramHandler, SessionMatch};
 use crate::layer4::effects::{Effect, Effects, SessionId};
 use crate::layer4::relay::{RelayOutcome, Relays};
-use crate::observe::counters::Cut;
 use crate::worker::Worker;
 
 /// Reads before others have their turn.

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_wire::RetryKey;
+use quinn::crypto::rustls::QuicServerConfig;
+use quinn::{IdleTimeout, ServerConfig, TransportConfig, VarInt};
 
 use crate::action::LocalFuture;
 use crate::message::connection::ConnectionInfo;
-use crate::protocol::http3::listener::Serve;
+use crate::quic::{CONNECTION_WINDOW, NoTls13, Serve, with_transport};
 use crate::worker::context::WorkerContext;
 use crate::worker::drain::DrainSignal;
 
@@ -61,6 +63,26 @@ impl fmt::Debug for QuicPlan {
     }
 }
 
+/// Transport settings of QUIC for another protocol than HTTP/3.
+pub(crate) fn raw_config(plan: &QuicPlan) -> Result<ServerConfig, NoTls13> {
+    let mut tls = (*plan.tls).clone();
+    tls.alpn_protocols.clone_from(&plan.alpn);
+    // What comes before the handshake is over can be replayed (RFC 9001, section 9.2).
+    tls.max_early_data_size = 0;
+    let crypto = QuicServerConfig::try_from(tls).map_err(|_| NoTls13)?;
+    let mut transport = TransportConfig::default();
+    transport
+        .max_concurrent_bidi_streams(VarInt::from_u32(plan.streams))
+        .max_concurrent_uni_streams(VarInt::from_u32(plan.streams))
+        .stream_receive_window(VarInt::from_u32(plan.stream_window))
+        .receive_window(VarInt::from_u32(CONNECTION_WINDOW))
+        .send_window(u64::from(CONNECTION_WINDOW))
+        .max_idle_timeout(IdleTimeout::try_from(plan.idle_timeout).ok())
+        .datagram_receive_buffer_size(Some(plan.datagram_bytes))
+        .datagram_send_buffer_size(plan.datagram_bytes);
+    Ok(with_transport(crypto, transport, plan.retry_key.as_ref()))
+}
+
 /// Has connections served by the handler that a reload may replace.
 pub(crate) fn serve_quic(handler: &Rc<RefCell<Rc<dyn QuicHandler>>>) -> Serve {
     let handler = Rc::clone(handler);
@@ -68,7 +90,7 @@ pub(crate) fn serve_quic(handler: &Rc<RefCell<Rc<dyn QuicHandler>>>) -> Serve {
         let handler = Rc::clone(&handler.borrow());
         Box::pin(async move {
             let accepted = AcceptedQuic {
-                connection: ConnectionInfo::of_quic(&quic, &place, local),
+                connection: ConnectionInfo::of_quic(&quic, place.id(), local),
                 drain: place.worker.drain.clone(),
                 quic,
             };

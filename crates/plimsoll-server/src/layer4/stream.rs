@@ -10,9 +10,9 @@ use plimsoll_model::Clock;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::action::LocalFuture;
+use crate::counters::Cut;
 use crate::message::connection::ConnectionInfo;
-use crate::observe::counters::Cut;
-use crate::protocol::stream::Stream;
+use crate::stream::Stream;
 use crate::worker::ConnectionGuard;
 use crate::worker::context::WorkerContext;
 use crate::worker::drain::DrainSignal;
@@ -80,7 +80,7 @@ pub type MakeStreamHandler = dyn Fn(&WorkerContext) -> Rc<dyn StreamHandler> + S
 const MOST_FIRST_BYTES: usize = 64 * 1024;
 
 /// Serves one connection.
-pub(crate) async fn take(
+pub(crate) async fn serve_stream(
     handler: Rc<dyn StreamHandler>,
     stream: Stream,
     place: ConnectionGuard,

@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderName};
 use http_body::{Body, Frame, SizeHint};
 use plimsoll_wire::http::{may_be_trailer, retain_trailers};
 
-use crate::observe::counters::WorkerCounters;
+use crate::counters::WorkerCounters;
 
 /// The content of one request, in pieces.
 ///

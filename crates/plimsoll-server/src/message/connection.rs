@@ -7,8 +7,6 @@ use plimsoll_wire::ProxiedEnds;
 use rustls::ProtocolVersion;
 use rustls::pki_types::CertificateDer;
 
-use crate::worker::ConnectionGuard;
-
 /// A connection from a client; the same for all its requests.
 #[derive(Debug, Clone)]
 pub struct ConnectionInfo {
@@ -23,14 +21,11 @@ pub struct ConnectionInfo {
 }
 
 impl ConnectionInfo {
+    /// - `id`: a number that no other connection of the engine has.
     /// - `local`: the address of the socket.
-    pub(crate) fn of_quic(
-        quic: &quinn::Connection,
-        place: &ConnectionGuard,
-        local: SocketAddr,
-    ) -> Self {
+    pub(crate) fn of_quic(quic: &quinn::Connection, id: u64, local: SocketAddr) -> Self {
         Self {
-            id: place.id(),
+            id,
             peer: quic.remote_address(),
             local: match quic.local_ip() {
                 Some(address) => SocketAddr::new(address, local.port()),
@@ -55,7 +50,7 @@ pub struct TlsInfo {
 }
 
 impl TlsInfo {
-    pub(crate) fn of(tls: &rustls::ServerConnection) -> Self {
+    pub(crate) fn from_connection(tls: &rustls::ServerConnection) -> Self {
         let certificates = tls.peer_certificates().unwrap_or_default();
         Self {
             server_name: tls.server_name().map(Box::from),
@@ -98,10 +93,10 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// The properties of the connection that has `place`, for its requests.
-    pub(crate) fn info(self, place: &ConnectionGuard, tls: Option<TlsInfo>) -> Rc<ConnectionInfo> {
+    /// The properties of the connection of that number, for its requests.
+    pub(crate) fn info(self, id: u64, tls: Option<TlsInfo>) -> Rc<ConnectionInfo> {
         Rc::new(ConnectionInfo {
-            id: place.id(),
+            id,
             peer: self.peer,
             local: self.local,
             tls: tls.map(Box::new),

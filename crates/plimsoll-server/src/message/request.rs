@@ -11,11 +11,12 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http_body::Body;
 use plimsoll_wire::http::FieldList;
 
+use crate::counters::RouteTag;
 use crate::message::body::{BodySender, RequestBody, TrailerNames, WithheldTrailers};
 use crate::message::connection::ConnectionInfo;
 use crate::message::fields::{EditedFields, FieldEdits, Fields, KeptFields};
 use crate::message::interim::{InterimSender, Interims};
-use crate::observe::counters::RouteTag;
+use crate::version::Version;
 
 /// One request, borrowed from the connection that it came on.
 ///
@@ -53,31 +54,6 @@ pub enum Scheme {
     Http,
     /// Over TLS.
     Https,
-}
-
-/// The versions of HTTP that are served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Version {
-    /// HTTP/1.0
-    Http10,
-    /// HTTP/1.1
-    Http11,
-    /// HTTP/2
-    Http2,
-    /// HTTP/3
-    Http3,
-}
-
-impl Version {
-    /// As a log writes it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Http10 => "HTTP/1.0",
-            Self::Http11 => "HTTP/1.1",
-            Self::Http2 => "HTTP/2.0",
-            Self::Http3 => "HTTP/3.0",
-        }
-    }
 }
 
 /// The content of a request until an action takes it, and what is noted about the request.

@@ -147,12 +147,12 @@ pub(crate) fn status_line<'a>(
 
 /// Whether the server sets the field itself. `upgrade` is an action's: a response of 426 has one.
 fn is_set_by_server(name: &[u8]) -> bool {
-    FieldClass::of(name).is_connection_specific()
+    FieldClass::from_name(name).is_connection_specific()
         && !name.eq_ignore_ascii_case(UPGRADE.as_str().as_bytes())
 }
 
 fn is_content_length(name: &[u8]) -> bool {
-    FieldClass::of(name) == FieldClass::ContentLength
+    FieldClass::from_name(name) == FieldClass::ContentLength
 }
 
 impl Built {

@@ -381,7 +381,7 @@ impl Body for Encoded {
                         encoder.write(&data);
                         compressed += data.len();
                         this.has_unflushed = true;
-                        let out = encoder.take();
+                        let out = encoder.take_output();
                         if !out.is_empty() {
                             this.ready.push_back(Frame::data(out));
                         }

@@ -11,9 +11,9 @@ use regex::Regex;
 pub use self::cookies::{AttributeRewrite, CookieRule, SameSite};
 use crate::action::{Action, Answer};
 use crate::message::fields::FieldEdits;
-use crate::message::location::LocationTemplate;
 use crate::message::request::Request;
 use crate::message::response::Response;
+use crate::place::location::LocationTemplate;
 use crate::place::{Captured, Place, ResponseValues, Source, Template, Values, places_of};
 
 /// Changes to a set of header fields: first values are rewritten, then fields are removed, then set, then added.
@@ -210,7 +210,7 @@ impl Responses {
             }
         }
         Self {
-            fixed: FixedEdits::of(&rules).map(Rc::new),
+            fixed: FixedEdits::from_rules(&rules).map(Rc::new),
             places: places.into(),
             rules,
             inner,
@@ -234,7 +234,7 @@ struct FixedEdits {
 }
 
 impl FixedEdits {
-    fn of(rules: &HeaderRules) -> Option<Self> {
+    fn from_rules(rules: &HeaderRules) -> Option<Self> {
         Some(Self {
             usual: rules.fixed_edits(false)?,
             of_errors: rules.fixed_edits(true)?,

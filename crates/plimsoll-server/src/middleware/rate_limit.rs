@@ -112,7 +112,7 @@ impl RateLimit {
         full_in + self.interval <= self.interval.saturating_mul(self.burst)
     }
 
-    fn take(&self, client: Client, now: Instant) -> BucketAnswer {
+    fn count_request(&self, client: Client, now: Instant) -> BucketAnswer {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let full_at = buckets.bucket(client, now);
         let capacity = self.interval.saturating_mul(self.burst);
@@ -195,7 +195,7 @@ impl Limited {
     }
 
     /// What the limits give the clients of a request; only the one that refuses if one does.
-    fn take(&self, request: &Request<'_>) -> Vec<(Arc<RateLimit>, BucketAnswer)> {
+    fn count_request(&self, request: &Request<'_>) -> Vec<(Arc<RateLimit>, BucketAnswer)> {
         let now = self.clock.now();
         let clients = self.limits.iter();
         let clients = clients.filter_map(|limit| Some((limit, limit.key.client(request)?)));
@@ -213,14 +213,14 @@ impl Limited {
         };
         let given = asked.iter();
         given
-            .map(|(limit, client)| (Arc::clone(limit), limit.take(*client, now)))
+            .map(|(limit, client)| (Arc::clone(limit), limit.count_request(*client, now)))
             .collect()
     }
 }
 
 impl Action for Limited {
     fn handle(&self, request: &Request<'_>) -> Answer {
-        let given = self.take(request);
+        let given = self.count_request(request);
         let refused = given
             .iter()
             .find_map(|(limit, given)| Some((limit, given, given.refused?)));
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn a_bucket_gives_its_burst_and_then_the_rate() {
         let (limit, clock) = (limit(10, 3, 9), VirtualClock::new());
-        let take = || limit.take([1; 32], clock.now());
+        let take = || limit.count_request([1; 32], clock.now());
         for left in [2, 1, 0] {
             assert_eq!(
                 (take().refused, take_left(&limit, clock.now())),
@@ -295,7 +295,7 @@ mod tests {
         clock.advance(Duration::from_millis(1));
         assert_eq!(take().refused, None);
         // Another client has its own bucket.
-        assert_eq!(limit.take([2; 32], clock.now()).left, 2);
+        assert_eq!(limit.count_request([2; 32], clock.now()).left, 2);
     }
 
     /// The tokens that are left, without taking one.
@@ -315,7 +315,7 @@ mod tests {
     fn what_is_beyond_those_at_once_waits_for_the_rate() {
         let (mut limit, clock) = (limit(10, 5, 9), VirtualClock::new());
         limit.at_once = 2;
-        let waits: Vec<_> = std::iter::repeat_with(|| limit.take([1; 32], clock.now()))
+        let waits: Vec<_> = std::iter::repeat_with(|| limit.count_request([1; 32], clock.now()))
             .take(6)
             .map(|it| (it.refused.is_none(), it.wait.as_millis()))
             .collect();
@@ -326,7 +326,12 @@ mod tests {
     #[test]
     fn the_table_has_a_bound_and_full_buckets_make_room() {
         let (limit, clock) = (limit(1, 1, 2), VirtualClock::new());
-        let take = |key: u8| limit.take([key; 32], clock.now()).refused.is_none();
+        let take = |key: u8| {
+            limit
+                .count_request([key; 32], clock.now())
+                .refused
+                .is_none()
+        };
         assert!(take(1) && take(2));
         // The third and the fourth share one.
         assert!(take(3) && !take(4) && !take(1));
@@ -349,7 +354,7 @@ mod tests {
             for step in steps {
                 clock.advance(Duration::from_millis(step));
                 passed += step as f64 / 1000.0;
-                if limit.take([0; 32], clock.now()).refused.is_none() {
+                if limit.count_request([0; 32], clock.now()).refused.is_none() {
                     given += 1.0;
                 }
                 let most = f64::from(burst) + passed * f64::from(requests);

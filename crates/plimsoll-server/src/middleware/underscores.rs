@@ -10,10 +10,10 @@ use http::header::HeaderName;
 use plimsoll_wire::http::{FieldClass, is_proxy_field};
 
 use crate::action::{Action, Answer, Refusal};
+use crate::counters::WorkerCounters;
 use crate::message::body::TrailerNames;
 use crate::message::fields::FieldEdits;
 use crate::message::request::Request;
-use crate::observe::counters::WorkerCounters;
 
 /// Which received fields with underscores in their names are dropped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl OwnFields {
     /// Whether `name` is another spelling of one of these, or of a field of proxies, connections or framing.
     fn is_collision(&self, name: &str) -> bool {
         let folded = name.to_ascii_lowercase().replace('_', "-");
-        let class = FieldClass::of(folded.as_bytes());
+        let class = FieldClass::from_name(folded.as_bytes());
         let is_respelled = name.contains('_');
         let is_of_every_server =
             class.is_hop_by_hop() || class.is_framing() || is_proxy_field(folded.as_bytes());

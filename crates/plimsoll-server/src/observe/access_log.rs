@@ -18,11 +18,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crate::action::Action;
+use crate::counters::Counters;
 use crate::observe::access_log::entry::Logged;
 pub use crate::observe::access_log::format::LogFormat;
 pub use crate::observe::access_log::line::LoggedConnection;
 use crate::observe::access_log::queue::Queue;
-use crate::observe::counters::Counters;
 
 /// The access log; clones write to the same log.
 ///

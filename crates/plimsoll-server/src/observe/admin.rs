@@ -18,12 +18,12 @@ use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use http::{HeaderName, StatusCode};
-use plimsoll_model::Secret;
+use plimsoll_model::{MetricsText, Secret};
 
 use crate::action::{Action, Answer};
+use crate::counters::{Counters, RouteTag};
 use crate::message::request::Request;
 use crate::message::response::{Response, ResponseBody};
-use crate::observe::counters::{Counters, RouteTag};
 use crate::observe::metrics::metrics;
 
 pub use self::api::{AdminApi, AdminApis, AnswerApi};
@@ -230,7 +230,7 @@ impl Action for Admin {
         let (status, kind, text) = match request.path {
             "/metrics" => (
                 StatusCode::OK,
-                "text/plain; version=0.0.4; charset=utf-8",
+                MetricsText::MEDIA_TYPE,
                 metrics(&self.counters, self.prefix.as_deref()),
             ),
             "/readyz" if self.counters.is_draining() => (

@@ -31,22 +31,24 @@ use plimsoll_wire::h1::{
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::action::{Answer, LocalFuture, Outcome, TakeOver};
-use crate::engine::limits::Limits;
+use crate::counters::Cut;
+use crate::limits::Limits;
 use crate::message::connection::ConnectionInfo;
 use crate::message::fields::Fields;
 use crate::message::interim::Interims;
-use crate::message::request::{Content, Request, Scheme, Start, Version};
+use crate::message::request::{Content, Request, Scheme, Start};
 use crate::message::response::{Response, write_fields};
-use crate::observe::counters::Cut;
 use crate::protocol::http1::linger::linger;
 use crate::protocol::http1::output::Output;
 use crate::protocol::http1::wait::WaitsFor;
 use crate::protocol::http2;
-use crate::protocol::http3::listener::AltSvc;
+use crate::protocol::http3::alternative::AltSvc;
 use crate::protocol::pace::Pace;
-use crate::protocol::stream::Stream;
+use crate::protocol::service::Service;
+use crate::stream::Stream;
+use crate::version::Version;
 use crate::worker::timer::Timer;
-use crate::worker::{ConnectionGuard, Memory, Service};
+use crate::worker::{ConnectionGuard, Memory};
 
 /// Answers that are gathered before they are sent.
 const MOST_GATHERED: usize = 64 * 1024;
@@ -197,7 +199,7 @@ struct RequestTraits {
 }
 
 impl RequestTraits {
-    fn of(head: &ReceivedHead<'_>) -> Self {
+    fn from_head(head: &ReceivedHead<'_>) -> Self {
         Self {
             version: if head.minor_version == 0 {
                 Version::Http10
@@ -430,7 +432,7 @@ impl Http1 {
                 Ok(Some((head, length))) => {
                     at += length;
                     self.discarded = 0;
-                    let mut request = RequestTraits::of(&head);
+                    let mut request = RequestTraits::from_head(&head);
                     if head.body == BodyLength::Chunked {
                         // Before anything answers: afterwards, a mistake could not be reported.
                         match self.decoder.has_whole_body(&input[at..]) {

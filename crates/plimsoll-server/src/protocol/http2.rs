@@ -25,21 +25,23 @@ use plimsoll_model::Clock;
 use tokio::sync::oneshot;
 
 use crate::action::{Answer, Outcome, Refusal};
-use crate::engine::limits::Limits;
+use crate::counters::Cut;
+use crate::limits::Limits;
 use crate::message::connection::ConnectionInfo;
 use crate::message::fields::Fields;
-use crate::message::request::{Content, ContentSource, Held, Request, Scheme, Start, Version};
+use crate::message::request::{Content, ContentSource, Held, Request, Scheme, Start};
 use crate::message::response::Response;
-use crate::observe::counters::Cut;
 use crate::protocol::activity::{Activity, Busy};
 use crate::protocol::head;
 use crate::protocol::http2::content::{Unread, hand_over};
 use crate::protocol::http2::stream::Responder;
 use crate::protocol::http2::tap::{Tap, TapState};
-use crate::protocol::http3::listener::AltSvc;
-use crate::protocol::stream::Stream;
+use crate::protocol::http3::alternative::AltSvc;
+use crate::protocol::service::Service;
+use crate::stream::Stream;
+use crate::version::Version;
+use crate::worker::ConnectionGuard;
 use crate::worker::timer::Timer;
-use crate::worker::{ConnectionGuard, Service};
 
 /// Serves `stream` until either side closes it.
 pub(crate) async fn serve(

@@ -5,7 +5,7 @@
 
 mod exchange;
 
-pub(crate) mod listener;
+pub(crate) mod alternative;
 
 mod reading;
 
@@ -32,12 +32,14 @@ use tokio::time::timeout;
 use self::exchange::Exchange;
 use self::tap::Tap;
 use self::transport::{Transport, code};
-use crate::engine::limits::Limits;
+use crate::counters::Cut;
+use crate::limits::Limits;
 use crate::message::connection::ConnectionInfo;
-use crate::observe::counters::Cut;
 use crate::protocol::activity::{Activity, Busy};
+use crate::protocol::service::Service;
+use crate::quic::Serve;
 use crate::worker::timer::Timer;
-use crate::worker::{ConnectionGuard, LAST_CALL, Service};
+use crate::worker::{ConnectionGuard, LAST_CALL};
 
 /// Requests that a client may still begin when it gets the first GOAWAY: more than can be under way.
 const SOME_MORE: usize = 100_000;
@@ -49,6 +51,11 @@ const MOST_HEADLESS: usize = 10_000;
 /// Time the client has to receive the notice that the connection ends.
 const NOTICE: Duration = Duration::from_secs(1);
 
+/// HTTP/3 by `service`.
+pub(crate) fn serve_http3(service: Rc<Service>) -> Serve {
+    Rc::new(move |quic, place, local| Box::pin(serve(quic, Rc::clone(&service), place, local)))
+}
+
 /// Serves `quic` until either side closes it.
 ///
 /// - `local`: the address of the socket.
@@ -58,7 +65,7 @@ pub(crate) async fn serve(
     place: ConnectionGuard,
     local: SocketAddr,
 ) {
-    let info = Rc::new(ConnectionInfo::of_quic(&quic, &place, local));
+    let info = Rc::new(ConnectionInfo::of_quic(&quic, place.id(), local));
     let limits = place.worker.limits();
     let place = Rc::new(place);
     let tap = Rc::new(Tap::new(Rc::clone(&place)));

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::observe::counters::Cut;
+use crate::counters::Cut;
 
 /// Bytes received since the wait began.
 #[derive(Debug, Default, Clone, Copy)]

@@ -8,9 +8,9 @@ use http::StatusCode;
 
 use super::{RouteConditions, RouteIndex};
 use crate::action::{Action, Answer};
+use crate::counters::RouteTag;
 use crate::message::request::Request;
 use crate::message::response::Response;
-use crate::observe::counters::RouteTag;
 
 /// A route with the name that counters have it by.
 pub(crate) type Routed = (Rc<RouteTag>, Rc<dyn Action>);

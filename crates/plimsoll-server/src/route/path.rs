@@ -99,7 +99,7 @@ impl PathCondition {
         }))
     }
 
-    /// A regular expression, which must match the whole path, in any case; `(?-i:…)` makes a part of it heed case.
+    /// A regular expression, which must match the whole path, in any case; `(?-i:…)` makes a part of it respect case.
     pub fn regex(expression: &str) -> Result<Self, PathError> {
         // Compiled by itself first, so that the message is about what was written.
         let compile = |text: &str| {
@@ -178,7 +178,7 @@ pub(super) struct RequestPath<'a> {
 }
 
 impl<'a> RequestPath<'a> {
-    pub(super) fn of(path: &'a NormalPath<'_>) -> Self {
+    pub(super) fn from_normal_path(path: &'a NormalPath<'_>) -> Self {
         Self {
             text: Cow::Borrowed(path.text()),
             folded: path.folded(),

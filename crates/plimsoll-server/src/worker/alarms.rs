@@ -43,7 +43,7 @@ impl Alarms {
         async move {
             let now = SystemClock.now();
             let alarm = if time < LONG {
-                kept.borrow_mut().take()
+                kept.borrow_mut().take_timer()
             } else {
                 None
             };
@@ -61,7 +61,7 @@ impl Alarms {
 }
 
 impl IdleTimers {
-    fn take(&mut self) -> Option<Alarm> {
+    fn take_timer(&mut self) -> Option<Alarm> {
         if let Some(alarm) = self.idle.pop() {
             return Some(alarm);
         }

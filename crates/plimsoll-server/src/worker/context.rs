@@ -8,7 +8,7 @@ use std::sync::Arc;
 use plimsoll_wire::SystemClock;
 use tokio::task::JoinSet;
 
-use crate::observe::counters::{Counters, WorkerCounters};
+use crate::counters::{Counters, WorkerCounters};
 use crate::worker::Worker;
 use crate::worker::alarms::Alarms;
 use crate::worker::drain::DrainSignal;

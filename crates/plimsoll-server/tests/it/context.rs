@@ -17,6 +17,7 @@ use plimsoll_server::{
     WorkerContext,
 };
 use plimsoll_testkit::eventually;
+use plimsoll_testkit::http::get;
 use tokio::io::AsyncWriteExt;
 
 use crate::http2;
@@ -49,14 +50,7 @@ fn counting(identity: &'static str) -> EnginePlan {
 /// The response of the listener of that number.
 fn ask(engine: &Engine, plan: &EnginePlan, listener: usize) -> String {
     let address = engine.bound(plan)[listener].port().unwrap();
-    let mut stream = std::net::TcpStream::connect(address).unwrap();
-    stream
-        .write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
-        .unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (_, content) = answer.split_once("\r\n\r\n").unwrap();
-    content.to_owned()
+    get(address, "/").into_text()
 }
 
 #[test]

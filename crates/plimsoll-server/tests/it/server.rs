@@ -4,15 +4,12 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use plimsoll_server::{
     Action, Counters, Engine, EnginePlan, Limits, ListenerPlan, Respond, Response, Serves,
     WorkerContext,
 };
-
-/// Longer than any test takes.
-const PATIENCE: Duration = Duration::from_secs(20);
+use plimsoll_testkit::http::connect;
 
 pub(crate) struct Server {
     pub(crate) engine: Engine,
@@ -51,8 +48,7 @@ impl Server {
     }
 
     pub(crate) fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let stream = connect(self.address);
         stream.set_nodelay(true).unwrap();
         stream
     }

@@ -19,6 +19,7 @@ use plimsoll_server::{
     ResponseBody, Serves, StreamError,
 };
 use plimsoll_testkit::Authority;
+use plimsoll_testkit::http::{HttpResponse, field_of};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -125,43 +126,25 @@ fn over_http1(server: &Server, sent: &Sent) -> Received {
         bytes.extend_from_slice(b"\r\n");
     }
     let answer = server.talk(bytes);
-    let mut received = Received::default();
-    let mut rest = answer.as_str();
-    loop {
-        let (head, after) = rest.split_once("\r\n\r\n").unwrap();
-        let mut lines = head.split("\r\n");
-        let status = lines.next().unwrap().split(' ').nth(1).unwrap();
-        let fields: Vec<(&str, &str)> = lines.map(|line| line.split_once(": ").unwrap()).collect();
-        let field = |name: &str| fields.iter().find(|field| field.0 == name);
-        let field = |name: &str| field(name).map(|field| field.1.to_owned());
-        let status: u16 = status.parse().unwrap();
-        rest = after;
-        if status < 200 {
-            let link = field("link").unwrap_or_default();
-            received.interims.push((status, link));
-            continue;
-        }
-        received.status = status;
-        received.length = field("content-length");
-        received.announced = field("trailer").unwrap_or_default();
-        if field("transfer-encoding").is_none() {
-            rest.clone_into(&mut received.content);
-            return received;
-        }
-        break;
-    }
-    loop {
-        let (size, after) = rest.split_once("\r\n").unwrap();
-        let size = usize::from_str_radix(size, 16).unwrap();
-        if size == 0 {
-            for line in after.lines().filter(|line| !line.is_empty()) {
-                let (name, value) = line.split_once(": ").unwrap();
-                received.trailers.push((name.to_owned(), value.to_owned()));
-            }
-            return received;
-        }
-        received.content += after.get(..size).unwrap();
-        rest = after.get(size + 2..).unwrap();
+    let response = HttpResponse::parse(answer.as_bytes()).unwrap();
+    let interims = response.interims.iter().map(|head| {
+        let status = head.get(9..12).unwrap().parse().unwrap();
+        (
+            status,
+            field_of(head, "link").unwrap_or_default().to_owned(),
+        )
+    });
+    let trailers = response.trailers.lines().map(|line| {
+        let (name, value) = line.split_once(": ").unwrap();
+        (name.to_owned(), value.to_owned())
+    });
+    Received {
+        interims: interims.collect(),
+        status: response.status,
+        length: response.field("content-length").map(str::to_owned),
+        announced: response.field("trailer").unwrap_or_default().to_owned(),
+        content: response.text().to_owned(),
+        trailers: trailers.collect(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use lru::LruCache;
 
-use crate::files::page::{Ledger, Page};
+use crate::files::page::{MemoryTotal, Page};
 
 /// Pages that one worker keeps; each may hold a file open for each of its forms.
 const MOST: NonZeroUsize = NonZeroUsize::new(1024).expect("it is above zero");
@@ -14,7 +14,7 @@ const MOST: NonZeroUsize = NonZeroUsize::new(1024).expect("it is above zero");
 pub(crate) struct PageCache {
     pages: LruCache<Box<str>, CachedPage>,
     bytes: u64,
-    ledger: Ledger,
+    memory: MemoryTotal,
 }
 
 struct CachedPage {
@@ -36,12 +36,12 @@ impl PageCache {
         Self {
             pages: LruCache::new(MOST),
             bytes,
-            ledger: Ledger::default(),
+            memory: MemoryTotal::default(),
         }
     }
 
-    pub(crate) fn ledger(&self) -> &Ledger {
-        &self.ledger
+    pub(crate) fn memory(&self) -> &MemoryTotal {
+        &self.memory
     }
 
     #[inline]
@@ -65,7 +65,7 @@ impl PageCache {
 
     #[inline]
     fn keep_within(&mut self) {
-        while self.ledger.get() > self.bytes && self.pages.pop_lru().is_some() {}
+        while self.memory.get() > self.bytes && self.pages.pop_lru().is_some() {}
     }
 
     pub(crate) fn clear(&mut self) {

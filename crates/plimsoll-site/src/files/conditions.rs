@@ -245,7 +245,7 @@ mod tests {
         ] {
             assert_eq!(judge(since(value), true), expected, "{value:?}");
         }
-        // A tag that does not match is heeded even where the date would.
+        // A tag that does not match counts even where the date would.
         let both = Conditions {
             if_none_match: Some(b"\"x\""),
             ..since(SAME)

@@ -11,7 +11,7 @@ use http::StatusCode;
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderValue, VARY,
 };
-use plimsoll_model::{ByteSize, grouped};
+use plimsoll_model::{ByteSize, escaped_html, grouped};
 use plimsoll_server::{Request, Response, ResponseBody};
 use ring::digest::{SHA256, digest};
 use serde_json::json;
@@ -43,7 +43,7 @@ impl Column {
 }
 
 impl Sorting {
-    fn of(query: Option<&str>) -> Self {
+    fn from_query(query: Option<&str>) -> Self {
         let value = |key| {
             let mut pairs = query.unwrap_or_default().split('&');
             pairs.find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='))
@@ -103,7 +103,7 @@ pub(crate) fn respond(
     mut entries: Vec<Listed>,
     live: Option<&Live>,
 ) -> Response {
-    let sorting = Sorting::of(request.query);
+    let sorting = Sorting::from_query(request.query);
     sorting.sort(&mut entries);
     let accept = request.header("accept").unwrap_or_default();
     let accept = String::from_utf8_lossy(accept).to_ascii_lowercase();
@@ -173,7 +173,7 @@ static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
 });
 
 fn as_html(directory: &str, entries: &[Listed], sorting: Sorting, script: &str) -> String {
-    let title = escape(&format!("/{directory}"));
+    let title = escaped_html(&format!("/{directory}"));
     let mut rows = sorting.headings();
     if !directory.is_empty() {
         rows.push_str("<tr><td><a href=\"../\">../</a></td><td></td><td></td></tr>\n");
@@ -196,8 +196,8 @@ fn as_html(directory: &str, entries: &[Listed], sorting: Sorting, script: &str) 
             rows,
             "<tr><td><a href=\"{}\">{}{slash}</a></td><td>{size}</td>\
              <td><time datetime=\"{modified}\">{minute}</time></td></tr>",
-            escape(&link),
-            escape(&entry.name),
+            escaped_html(&link),
+            escaped_html(&entry.name),
         )
         .expect("a String takes whatever is written");
     }
@@ -214,14 +214,6 @@ fn date(seconds: u64) -> Option<String> {
     (seconds < 253_402_300_800).then(|| humantime::format_rfc3339_seconds(time).to_string())
 }
 
-/// Text within a page or an attribute.
-pub(crate) fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,7 +226,7 @@ mod tests {
             length: 5,
             modified: Some(0),
         }];
-        let html = as_html("x", &entries, Sorting::of(None), "");
+        let html = as_html("x", &entries, Sorting::from_query(None), "");
         let link = "<a href=\"./%3Ca%22&amp;javascript:x\">&lt;a&quot;&amp;javascript:x</a>";
         assert!(html.contains(link), "{html}");
         assert!(
@@ -268,11 +260,11 @@ mod tests {
                 entry("c", false, 1, 20),
                 entry("d", true, 0, 0),
             ];
-            Sorting::of(query).sort(&mut entries);
+            Sorting::from_query(query).sort(&mut entries);
             let names: Vec<_> = entries.iter().map(|entry| entry.name.as_str()).collect();
             assert_eq!(names.join(" "), expected, "{query:?}");
         }
-        let headings = Sorting::of(Some("sort=size")).headings();
+        let headings = Sorting::from_query(Some("sort=size")).headings();
         assert!(
             headings.contains("<th aria-sort=\"ascending\"><a href=\"?sort=size&amp;order=desc\">"),
             "{headings}"

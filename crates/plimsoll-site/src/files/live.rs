@@ -21,9 +21,10 @@ use http::header::{
 use plimsoll_model::Clock;
 use plimsoll_server::{Answer, Counters, FilePart, Response, ResponseBody};
 use plimsoll_wire::SystemClock;
+use plimsoll_wire::sse::MEDIA_TYPE;
 
 use crate::files::changes::Changes;
-use crate::files::live::events::Events;
+use crate::files::live::events::events;
 
 /// The stream's path below the site; the script's is this with `.js`.
 const PATH: &str = "/.plimsoll/live";
@@ -81,8 +82,8 @@ impl Live {
                 ResponseBody::Bytes(script),
             )
         } else if path == self.stream {
-            let events = Events::new(Arc::clone(self));
-            ("text/event-stream", ResponseBody::Stream(Box::pin(events)))
+            let events = events(Arc::clone(self));
+            (MEDIA_TYPE, ResponseBody::Stream(Box::pin(events)))
         } else {
             return None;
         };

@@ -29,8 +29,8 @@ use crate::files::media;
 use crate::files::ranges::RequestedRanges;
 use crate::files::tree::{SiteFile, StoredCopy, Tag};
 
-/// Content up to this length, in bytes, is kept in memory; longer content stays in its file, whence the kernel
-/// sends it without copying.
+/// Content up to this length, in bytes, is kept in memory; longer content stays in its file, from which the
+/// kernel sends it without copying.
 const IN_MEMORY: u64 = 16 * 1024;
 
 /// Content of these lengths is compressed: shorter content gains nothing, longer content costs too much.
@@ -44,7 +44,7 @@ const AT_ONCE: u64 = 64 * 1024;
 const SETTLED: u64 = 2;
 
 /// Bytes that pages hold in memory, counted together.
-pub(crate) type Ledger = Rc<Cell<u64>>;
+pub(crate) type MemoryTotal = Rc<Cell<u64>>;
 
 /// A file with its compressed copies.
 pub(crate) struct Page {
@@ -66,7 +66,7 @@ pub(crate) struct Page {
     compressor: Arc<Compressor>,
     /// The available codings, the best first.
     codings: Vec<Coding>,
-    ledger: Ledger,
+    memory: MemoryTotal,
 }
 
 /// One form of the content.
@@ -76,7 +76,7 @@ pub(crate) struct Variant {
     content: Content,
     whole: Rc<Prepared>,
     not_modified: Rc<Prepared>,
-    charge: Charge,
+    memory_share: MemoryShare,
 }
 
 #[derive(Debug, Clone)]
@@ -85,25 +85,25 @@ enum Content {
     File(FilePart),
 }
 
-/// Bytes noted in a ledger for as long as they are held.
-struct Charge {
-    ledger: Ledger,
+/// Bytes added to a total for as long as they are held.
+struct MemoryShare {
+    memory: MemoryTotal,
     bytes: u64,
 }
 
-impl Charge {
-    fn new(ledger: &Ledger, bytes: u64) -> Self {
-        ledger.set(ledger.get() + bytes);
+impl MemoryShare {
+    fn new(memory: &MemoryTotal, bytes: u64) -> Self {
+        memory.set(memory.get() + bytes);
         Self {
-            ledger: Rc::clone(ledger),
+            memory: Rc::clone(memory),
             bytes,
         }
     }
 }
 
-impl Drop for Charge {
+impl Drop for MemoryShare {
     fn drop(&mut self) {
-        self.ledger.set(self.ledger.get() - self.bytes);
+        self.memory.set(self.memory.get() - self.bytes);
     }
 }
 
@@ -128,7 +128,7 @@ pub(crate) struct PageParts {
 
 impl Page {
     /// Fails where the file cannot be read.
-    pub(crate) fn load(parts: PageParts, ledger: &Ledger) -> io::Result<Self> {
+    pub(crate) fn load(parts: PageParts, memory: &MemoryTotal) -> io::Result<Self> {
         let PageParts {
             path,
             file,
@@ -178,13 +178,13 @@ impl Page {
             Some(content) => Content::Bytes(content),
             None => Content::load(&file.part)?,
         };
-        let plain = Variant::new(None, tag, content, status, &fields, ledger);
+        let plain = Variant::new(None, tag, content, status, &fields, memory);
         let stored = copies.into_iter().map(|copy| {
             let content = Content::load(&copy.part)?;
             let coding = Some(copy.coding);
             let (tag, is_tag_sure) = copy.tag.at(&copy.part, now)?;
             is_sure &= is_tag_sure;
-            let variant = Variant::new(coding, tag, content, status, &fields, ledger);
+            let variant = Variant::new(coding, tag, content, status, &fields, memory);
             Ok(Rc::new(variant))
         });
         let stored = stored.collect::<io::Result<_>>()?;
@@ -201,7 +201,7 @@ impl Page {
             compressor,
             codings,
             fields,
-            ledger: Rc::clone(ledger),
+            memory: Rc::clone(memory),
         })
     }
 
@@ -227,7 +227,7 @@ impl Page {
     /// Answers GET and HEAD.
     pub(crate) fn answer(self: &Rc<Self>, request: &Request<'_>) -> Answer {
         let headers = request.headers();
-        let request = PageRequest::of(request);
+        let request = PageRequest::from_request(request);
         let coding = if self.codings.is_empty() {
             None
         } else {
@@ -283,7 +283,7 @@ impl Page {
                 Content::Bytes(bytes),
                 self.status,
                 &self.fields,
-                &self.ledger,
+                &self.memory,
             )))
         });
         Some(Rc::clone(made.as_ref().unwrap_or(&self.plain)))
@@ -301,7 +301,7 @@ impl Page {
                 ConditionOutcome::Holds => {}
             }
         }
-        built(self.status, &fields).with_body(ResponseBody::Stream(Box::pin(Unmade)))
+        built(self.status, &fields).with_body(ResponseBody::Stream(Box::pin(UnknownLength)))
     }
 
     fn validators<'t>(&self, tag: &'t Tag) -> Validators<'t> {
@@ -384,7 +384,7 @@ impl Variant {
         content: Content,
         status: StatusCode,
         fields: &HeaderMap,
-        ledger: &Ledger,
+        memory: &MemoryTotal,
     ) -> Self {
         let held = match &content {
             Content::Bytes(bytes) => bytes.len() as u64,
@@ -397,7 +397,7 @@ impl Variant {
             content,
             whole: nothing(),
             not_modified: nothing(),
-            charge: Charge::new(ledger, held),
+            memory_share: MemoryShare::new(memory, held),
         };
         let fields = fields_of_form(fields, &variant.tag, coding);
         let whole = built(status, &fields);
@@ -411,7 +411,7 @@ impl std::fmt::Debug for Variant {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Variant")
             .field("coding", &self.coding)
-            .field("held", &self.charge.bytes)
+            .field("held", &self.memory_share.bytes)
             .finish_non_exhaustive()
     }
 }
@@ -501,7 +501,7 @@ struct PageRequest<'a> {
 }
 
 impl<'a> PageRequest<'a> {
-    fn of(request: &Request<'a>) -> Self {
+    fn from_request(request: &Request<'a>) -> Self {
         let mut found = Self {
             is_head: request.method == "HEAD",
             ..Self::default()
@@ -567,9 +567,9 @@ impl OwnedAsked {
 }
 
 /// Content of unknown length for a response to HEAD.
-struct Unmade;
+struct UnknownLength;
 
-impl Body for Unmade {
+impl Body for UnknownLength {
     type Data = Bytes;
     type Error = StreamError;
 

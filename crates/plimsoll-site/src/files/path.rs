@@ -31,10 +31,10 @@ pub(crate) enum PathError {
 impl SitePath {
     /// - `raw`: as it stands in a request, beginning with a slash.
     pub(crate) fn parse(raw: &str) -> Result<Self, PathError> {
-        Self::of(&NormalPath::parse(raw)?)
+        Self::from_normal_path(&NormalPath::parse(raw)?)
     }
 
-    pub(crate) fn of(path: &NormalPath<'_>) -> Result<Self, PathError> {
+    pub(crate) fn from_normal_path(path: &NormalPath<'_>) -> Result<Self, PathError> {
         if path.has_encoded_slash() {
             return Err(PathError::Slash);
         }

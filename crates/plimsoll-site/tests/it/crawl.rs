@@ -75,8 +75,8 @@ fn links_are_followed_wherever_they_stand_and_the_broken_ones_reported() {
         ("/missing".to_owned(), Some(404), 3),
     ];
     assert_eq!(broken, expected);
-    let obeying = run(&site, |plan| plan.robots = true).unwrap();
-    assert!(!obeying.paths().contains(&"private/x".to_owned()));
+    let with_robots = run(&site, |plan| plan.robots = true).unwrap();
+    assert!(!with_robots.paths().contains(&"private/x".to_owned()));
     assert!(!crawled.is_cut_short);
     let few = run(&site, |plan| plan.most = 3).unwrap();
     assert_eq!((few.found.len(), few.is_cut_short), (3, true));

@@ -20,11 +20,11 @@ fn a_page_says_what_it_is() {
         ("accept-ranges", "bytes"),
         ("content-length", "31"),
     ] {
-        assert_eq!(page.field(name).as_deref(), Some(value), "{name}");
+        assert_eq!(page.joined_field(name).as_deref(), Some(value), "{name}");
     }
-    assert!(page.field("etag").unwrap().starts_with("W/\""));
-    assert!(page.field("last-modified").is_some());
-    assert!(page.field("date").is_some());
+    assert!(page.joined_field("etag").unwrap().starts_with("W/\""));
+    assert!(page.joined_field("last-modified").is_some());
+    assert!(page.joined_field("date").is_some());
     let head = site.ask("HEAD", "/", "");
     assert_eq!(head.body, b"");
     let undated = |head: &str| -> Vec<String> {
@@ -34,7 +34,10 @@ fn a_page_says_what_it_is() {
     assert_eq!(undated(&head.head), undated(&page.head));
     let hashed = site.get("/app.3f2a9c1b.js?v=1");
     let forever = "public, max-age=31536000, immutable";
-    assert_eq!(hashed.field("cache-control").as_deref(), Some(forever));
+    assert_eq!(
+        hashed.joined_field("cache-control").as_deref(),
+        Some(forever)
+    );
 }
 
 #[test]
@@ -46,7 +49,7 @@ fn methods_that_change_things_are_refused() {
         let refused = site.ask(method, "/", "");
         assert_eq!(refused.status, 405);
         assert_eq!(
-            refused.field("allow").as_deref(),
+            refused.joined_field("allow").as_deref(),
             Some("GET, HEAD, OPTIONS")
         );
     }
@@ -108,11 +111,14 @@ fn redirects_stay_on_their_host_and_keep_the_query() {
         let answer = site.get(path);
         assert_eq!(answer.status, 308, "{path}");
         assert_eq!(
-            answer.field("location").as_deref(),
+            answer.joined_field("location").as_deref(),
             Some(location),
             "{path}"
         );
-        assert_eq!(answer.field("cache-control").as_deref(), Some("no-cache"));
+        assert_eq!(
+            answer.joined_field("cache-control").as_deref(),
+            Some("no-cache")
+        );
     }
 }
 
@@ -128,7 +134,10 @@ fn what_is_not_there_is_reported_by_the_nearest_page() {
     ] {
         let answer = site.ask("GET", path, "if-none-match: *\r\nrange: bytes=0-0\r\n");
         assert_eq!((answer.status, answer.text()), (404, body), "{path}");
-        assert_eq!(answer.field("cache-control").as_deref(), Some("no-cache"));
+        assert_eq!(
+            answer.joined_field("cache-control").as_deref(),
+            Some("no-cache")
+        );
     }
     let site = Site::new(&[], "");
     assert_eq!(site.get("/x").status, 404);
@@ -161,12 +170,15 @@ fn directories_are_listed_only_if_that_is_requested() {
     }
     let json = site.ask("GET", "/d/", "accept: application/json\r\n");
     assert_eq!(
-        json.field("content-type").as_deref(),
+        json.joined_field("content-type").as_deref(),
         Some("application/json")
     );
     assert!(json.text().starts_with("[{"), "{}", json.text());
     assert!(json.text().contains("\"size_bytes\":5"), "{}", json.text());
-    assert_eq!(site.get("/d").field("location").as_deref(), Some("/d/"));
+    assert_eq!(
+        site.get("/d").joined_field("location").as_deref(),
+        Some("/d/")
+    );
 }
 
 #[test]
@@ -195,16 +207,19 @@ fn copies_beside_files_go_to_clients_that_accept_them() {
         let answer = site.ask("GET", "/a.css", accept);
         assert_eq!(answer.body, body, "{accept}");
         assert_eq!(
-            answer.field("content-encoding").as_deref(),
+            answer.joined_field("content-encoding").as_deref(),
             coding,
             "{accept}"
         );
-        assert_eq!(answer.field("vary").as_deref(), Some("accept-encoding"));
         assert_eq!(
-            answer.field("content-type").as_deref(),
+            answer.joined_field("vary").as_deref(),
+            Some("accept-encoding")
+        );
+        assert_eq!(
+            answer.joined_field("content-type").as_deref(),
             Some("text/css; charset=utf-8")
         );
-        tags.push(answer.field("etag").unwrap());
+        tags.push(answer.joined_field("etag").unwrap());
     }
     assert_eq!(tags[0], tags[3]);
     assert_eq!(tags[2], tags[4]);
@@ -231,7 +246,7 @@ fn what_has_no_copy_is_compressed_once_and_only_if_that_helps() {
         for _ in 0..2 {
             let answer = site.ask("GET", path, "accept-encoding: gzip\r\n");
             assert_eq!(
-                answer.field("content-encoding").as_deref(),
+                answer.joined_field("content-encoding").as_deref(),
                 Some("gzip"),
                 "{path}"
             );
@@ -239,32 +254,38 @@ fn what_has_no_copy_is_compressed_once_and_only_if_that_helps() {
             let decoder = flate2::read::GzDecoder::new(&answer.body[..]);
             decoder.take(1 << 22).read_to_string(&mut text).unwrap();
             assert!(&text == content, "{path}");
-            tags.push(answer.field("etag").unwrap());
+            tags.push(answer.joined_field("etag").unwrap());
         }
         assert_eq!(tags[0], tags[1]);
         assert!(tags[0].ends_with("-gzip\""), "{tags:?}");
         let plain = site.get(path);
-        assert_eq!(plain.field("vary").as_deref(), Some("accept-encoding"));
+        assert_eq!(
+            plain.joined_field("vary").as_deref(),
+            Some("accept-encoding")
+        );
         assert!(plain.body == content.as_bytes());
         // A 304 names the form that it is about.
         let fields = format!("accept-encoding: gzip\r\nif-none-match: {}\r\n", tags[0]);
         let same = site.ask("GET", path, &fields);
         assert_eq!(same.status, 304);
-        assert_eq!(same.field("etag"), Some(tags[0].clone()));
-        assert_eq!(same.field("vary").as_deref(), Some("accept-encoding"));
+        assert_eq!(same.joined_field("etag"), Some(tags[0].clone()));
+        assert_eq!(
+            same.joined_field("vary").as_deref(),
+            Some("accept-encoding")
+        );
         // Ranges are those of the content as it is.
         let part = site.ask("GET", path, "accept-encoding: gzip\r\nrange: bytes=0-4\r\n");
         assert_eq!((part.status, part.text()), (206, "words"));
-        assert_eq!(part.field("content-encoding"), None);
+        assert_eq!(part.joined_field("content-encoding"), None);
     }
     for path in ["/tiny.txt", "/image.png"] {
         let answer = site.ask("GET", path, "accept-encoding: gzip\r\n");
-        assert_eq!(answer.field("content-encoding"), None, "{path}");
-        assert_eq!(answer.field("vary"), None, "{path}");
+        assert_eq!(answer.joined_field("content-encoding"), None, "{path}");
+        assert_eq!(answer.joined_field("vary"), None, "{path}");
     }
     let site = Site::new(files, "compress = false");
     let answer = site.ask("GET", "/short.txt", "accept-encoding: gzip\r\n");
-    assert_eq!(answer.field("content-encoding"), None);
+    assert_eq!(answer.joined_field("content-encoding"), None);
 }
 
 #[test]
@@ -274,11 +295,11 @@ fn a_prefix_is_taken_off_and_put_back() {
     assert_eq!(site.get("/docs/").body, b"top");
     assert_eq!(site.get("/docs/a/").body, PAGE);
     assert_eq!(
-        site.get("/docs/a").field("location").as_deref(),
+        site.get("/docs/a").joined_field("location").as_deref(),
         Some("/docs/a/")
     );
     assert_eq!(
-        site.get("/docs").field("location").as_deref(),
+        site.get("/docs").joined_field("location").as_deref(),
         Some("/docs/")
     );
     assert_eq!(site.get("/a/").status, 404);
@@ -332,10 +353,10 @@ fn a_listing_is_sorted_by_its_query_and_reloads_itself_in_development() {
         "{}",
         page.text()
     );
-    let policy = page.field("content-security-policy").unwrap();
+    let policy = page.joined_field("content-security-policy").unwrap();
     assert!(policy.contains("script-src 'self'"), "{policy}");
     assert_eq!(
-        page.field("cache-control").as_deref(),
+        page.joined_field("cache-control").as_deref(),
         Some("no-store, no-transform")
     );
 }
@@ -351,7 +372,10 @@ fn a_site_below_a_prefix_is_the_same_in_every_spelling_of_it() {
     assert_eq!(site.get("/docs/A.txt").status, 404);
     let answer = site.ask("OPTIONS", "*", "");
     assert_eq!(answer.status, 204);
-    assert_eq!(answer.field("allow").as_deref(), Some("GET, HEAD, OPTIONS"));
+    assert_eq!(
+        answer.joined_field("allow").as_deref(),
+        Some("GET, HEAD, OPTIONS")
+    );
     let mut stream = site.connect();
     stream
         .write_all(b"CONNECT a:443 HTTP/1.1\r\nhost: a:443\r\nconnection: close\r\n\r\n")

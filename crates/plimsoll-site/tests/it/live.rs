@@ -28,9 +28,9 @@ fn html_gets_the_script_and_nothing_is_kept() {
     let tag = "<body>one<script src=\"/.plimsoll/live.js\" nonce=\"plimsoll-live\" data-site=\"";
     assert!(text.starts_with(tag), "{text}");
     assert!(text.ends_with("\"></script></body>"), "{text}");
-    assert_eq!(page.field("content-encoding"), None);
+    assert_eq!(page.joined_field("content-encoding"), None);
     assert_eq!(
-        page.field("content-security-policy").as_deref(),
+        page.joined_field("content-security-policy").as_deref(),
         Some("default-src 'none'; script-src 'self'; connect-src 'self'")
     );
     let style = site.get("/style.css");
@@ -38,7 +38,7 @@ fn html_gets_the_script_and_nothing_is_kept() {
     let script = site.get("/.plimsoll/live.js");
     assert!(script.text().contains("new EventSource"), "{script:?}");
     for answer in [page, style, script] {
-        let kept = answer.field("cache-control");
+        let kept = answer.joined_field("cache-control");
         assert_eq!(kept.as_deref(), Some("no-store, no-transform"));
     }
     fs::write(site.root().join("index.html"), "<p>two").unwrap();

@@ -40,7 +40,7 @@ fn requests_statuses_and_redirects_are_counted_under_the_names_of_servy() {
     assert_eq!(site.get("/missing").status, 404);
     assert_eq!(site.ask("POST", "/", "").status, 405);
     let metrics = site.ask_admin("GET", "/metrics", "");
-    let kind = metrics.field("content-type");
+    let kind = metrics.joined_field("content-type");
     assert_eq!(
         kind.as_deref(),
         Some("text/plain; version=0.0.4; charset=utf-8")
@@ -117,7 +117,7 @@ fn short_links_need_no_files() {
     );
     let site = Site::with_routes(&[("index.html", b"top")], &route);
     eventually(|| site.get("/gh").status == 308);
-    assert_eq!(site.get("/gh").field("cache-control"), None);
+    assert_eq!(site.get("/gh").joined_field("cache-control"), None);
     assert_eq!(site.get("/").status, 404);
     assert_eq!(site.get("/index.html").status, 404);
 }
@@ -128,18 +128,20 @@ fn a_site_may_say_nothing_of_caching() {
         &[("index.html", b"top"), ("404.html", b"gone")],
         "cache_control = \"\"",
     );
-    assert_eq!(site.get("/").field("cache-control"), None);
-    assert_eq!(site.get("/missing").field("cache-control"), None);
+    assert_eq!(site.get("/").joined_field("cache-control"), None);
+    assert_eq!(site.get("/missing").joined_field("cache-control"), None);
     let site = Site::new(
         &[("a", b"a"), ("404.html", b"gone")],
         "cache_control = \"max-age=5\"",
     );
     assert_eq!(
-        site.get("/a").field("cache-control").as_deref(),
+        site.get("/a").joined_field("cache-control").as_deref(),
         Some("max-age=5")
     );
     assert_eq!(
-        site.get("/missing").field("cache-control").as_deref(),
+        site.get("/missing")
+            .joined_field("cache-control")
+            .as_deref(),
         Some("no-cache")
     );
 }

@@ -13,7 +13,7 @@ use crate::server::Site;
 
 fn location(site: &Site, path: &str) -> (u16, Option<String>) {
     let answer = site.get(path);
-    (answer.status, answer.field("location"))
+    (answer.status, answer.joined_field("location"))
 }
 
 fn to(status: u16, location: &str) -> (u16, Option<String>) {
@@ -39,9 +39,9 @@ fn rules_answer_and_follow_their_file() {
     for path in ["/app/1", "/app/2"] {
         let page = site.get(path);
         assert_eq!((page.status, page.text()), (200, "app"));
-        assert_eq!(page.field("x-all").as_deref(), Some("1"));
+        assert_eq!(page.joined_field("x-all").as_deref(), Some("1"));
     }
-    assert_eq!(site.get("/").field("x-all").as_deref(), Some("1"));
+    assert_eq!(site.get("/").joined_field("x-all").as_deref(), Some("1"));
     assert_eq!(site.get("/_redirects").status, 404);
     fs::write(
         site.root().join("_redirects"),
@@ -50,7 +50,7 @@ fn rules_answer_and_follow_their_file() {
     .unwrap();
     fs::write(site.root().join("_headers"), "/*\n X-All: 2\n").unwrap();
     eventually(|| location(&site, "/moved/a") == to(302, "/newer/a"));
-    eventually(|| site.get("/").field("x-all").as_deref() == Some("2"));
+    eventually(|| site.get("/").joined_field("x-all").as_deref() == Some("2"));
     assert_eq!(site.get("/forced").body, b"file");
 
     let site = Site::new(files, "dialect = \"cloudflare\"");
@@ -278,11 +278,11 @@ fn headers_go_by_the_requested_path_also_where_nothing_is_there() {
     ] {
         let answer = site.get(path);
         assert_eq!(answer.status, 404);
-        assert_eq!(answer.field("x-where").as_deref(), value, "{path}");
+        assert_eq!(answer.joined_field("x-where").as_deref(), value, "{path}");
     }
     for id in ["7", "8"] {
         let answer = site.get(&format!("/u/{id}"));
-        assert_eq!(answer.field("x-id").as_deref(), Some(id));
+        assert_eq!(answer.joined_field("x-id").as_deref(), Some(id));
     }
     let cookies = site.get("/c").head.matches("set-cookie: ").count();
     assert_eq!(cookies, 2);
@@ -290,7 +290,7 @@ fn headers_go_by_the_requested_path_also_where_nothing_is_there() {
     for (path, value) in [("/docs/page", Some("docs")), ("/page", None)] {
         let answer = site.get(path);
         assert_eq!((answer.status, answer.text()), (200, "app"));
-        assert_eq!(answer.field("x-where").as_deref(), value, "{path}");
+        assert_eq!(answer.joined_field("x-where").as_deref(), value, "{path}");
     }
 }
 
@@ -303,7 +303,7 @@ fn redirects_bring_a_link_for_those_that_do_not_follow() {
     let site = Site::new(files, "dialect = \"netlify\"");
     let answer = site.get("/old");
     assert_eq!(
-        answer.field("content-type").as_deref(),
+        answer.joined_field("content-type").as_deref(),
         Some("text/html; charset=utf-8")
     );
     let link = "<a href=\"https://a.example/?x=1&amp;y=&quot;&lt;b&gt;\">";

@@ -49,7 +49,7 @@ pub(crate) async fn follow(script: Script, stream: impl Io, shared: &OriginState
         shared,
     };
     for step in script.into_steps() {
-        match connection.take(step).await {
+        match connection.perform_step(step).await {
             Ok(Next::Continue) => {}
             Ok(Next::Stop) => break,
             Ok(Next::Reset) => {
@@ -79,7 +79,7 @@ struct Connection<'a, S> {
 }
 
 impl<S: Io> Connection<'_, S> {
-    async fn take(&mut self, step: Step) -> io::Result<Next> {
+    async fn perform_step(&mut self, step: Step) -> io::Result<Next> {
         match step {
             Step::ReadHead => {
                 if self.read_head().await?.is_none() {

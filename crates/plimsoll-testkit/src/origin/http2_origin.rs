@@ -389,7 +389,11 @@ impl Service {
             Http2Answer::Content(status, content) => (status, content, false),
             Http2Answer::BreakOff => (200, vec![b'x'; 100], true),
             Http2Answer::Reply(logic) => {
-                let reply = logic.reply(&Question::of(&head.method, &head.uri, &head.headers));
+                let reply = logic.reply(&Question::from_request(
+                    &head.method,
+                    &head.uri,
+                    &head.headers,
+                ));
                 fields.extend(reply.fields);
                 (reply.status, reply.content.clone(), false)
             }

@@ -405,7 +405,11 @@ impl Service {
         let mut fields = vec![("x-answer".to_owned(), "yes".to_owned())];
         let (status, announced, content) = match answer {
             Http3Answer::Reply(logic) => {
-                let reply = logic.reply(&Question::of(head.method(), head.uri(), head.headers()));
+                let reply = logic.reply(&Question::from_request(
+                    head.method(),
+                    head.uri(),
+                    head.headers(),
+                ));
                 fields.extend(reply.fields);
                 (reply.status, reply.content.len(), reply.content.clone())
             }

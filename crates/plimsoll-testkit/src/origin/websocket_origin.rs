@@ -63,7 +63,7 @@ struct OriginState {
     connections: AtomicU64,
     open: AtomicU64,
     messages: AtomicU64,
-    farewells: AtomicU64,
+    close_frames: AtomicU64,
     pongs: AtomicU64,
     last: Mutex<Option<Message>>,
     is_over: AtomicBool,
@@ -102,7 +102,7 @@ impl WebSocketOrigin {
             connections: AtomicU64::new(0),
             open: AtomicU64::new(0),
             messages: AtomicU64::new(0),
-            farewells: AtomicU64::new(0),
+            close_frames: AtomicU64::new(0),
             pongs: AtomicU64::new(0),
             last: Mutex::new(None),
             is_over: AtomicBool::new(false),
@@ -161,8 +161,8 @@ impl WebSocketOrigin {
     }
 
     /// Close frames with code 1000 that came.
-    pub fn farewells(&self) -> u64 {
-        self.shared.farewells.load(Ordering::SeqCst)
+    pub fn close_frames(&self) -> u64 {
+        self.shared.close_frames.load(Ordering::SeqCst)
     }
 
     /// Pongs that came.
@@ -214,7 +214,7 @@ fn serve(mut stream: TcpStream, number: u64, shared: &OriginState) -> Outcome {
         let message = socket.read()?;
         match &message {
             Message::Close(Some(frame)) if u16::from(frame.code) == 1000 => {
-                shared.farewells.fetch_add(1, Ordering::SeqCst);
+                shared.close_frames.fetch_add(1, Ordering::SeqCst);
             }
             Message::Pong(_) => {
                 shared.pongs.fetch_add(1, Ordering::SeqCst);

@@ -26,7 +26,7 @@ pub(crate) enum TransferEncoding {
 
 impl Framing {
     /// Reads the framing fields out of `headers`.
-    pub(crate) fn of(headers: &[Header<'_>]) -> Result<Self, DecodeError> {
+    pub(crate) fn from_headers(headers: &[Header<'_>]) -> Result<Self, DecodeError> {
         let mut framing = Self::default();
         for header in headers {
             // Lengths first: most header fields differ in them.
@@ -104,7 +104,7 @@ mod tests {
                 value: value.as_bytes(),
             })
             .collect();
-        Framing::of(&headers)
+        Framing::from_headers(&headers)
     }
 
     #[test]

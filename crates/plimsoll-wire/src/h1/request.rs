@@ -58,7 +58,7 @@ impl RequestHead {
 
     /// Adds one header field; `content-length` and `transfer-encoding` are refused.
     pub fn field(&mut self, name: &str, value: &str) -> Result<(), HeadError> {
-        if FieldClass::of(name.as_bytes()).is_framing() {
+        if FieldClass::from_name(name.as_bytes()).is_framing() {
             return Err(HeadError::Framing(name.to_owned()));
         }
         self.end_to_end_field(name.as_bytes(), value.as_bytes())
@@ -66,7 +66,7 @@ impl RequestHead {
 
     /// Adds one header field that the caller knows not to frame the body.
     pub fn end_to_end_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), HeadError> {
-        debug_assert!(!FieldClass::of(name).is_framing());
+        debug_assert!(!FieldClass::from_name(name).is_framing());
         put_field(&mut self.bytes, name, value)
     }
 

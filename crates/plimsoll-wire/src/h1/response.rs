@@ -400,7 +400,7 @@ impl ResponseDecoder {
                     status: head.status,
                     minor_version: head.minor_version,
                     headers: head.headers.len(),
-                    framing: Framing::of(head.headers)?,
+                    framing: Framing::from_headers(head.headers)?,
                 };
                 self.accept(&facts)?;
                 if sink.wants_head() {

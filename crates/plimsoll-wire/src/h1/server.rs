@@ -345,7 +345,7 @@ impl RequestDecoder {
 /// head: where it ends, what becomes of its connection, its host. Other fields of heads are only left out, as over
 /// the other versions ([`may_be_trailer`](crate::http::may_be_trailer)).
 fn is_refused_in_trailers(name: &[u8]) -> bool {
-    let class = FieldClass::of(name);
+    let class = FieldClass::from_name(name);
     class.is_framing() || class.is_connection_specific() || name.eq_ignore_ascii_case(b"host")
 }
 

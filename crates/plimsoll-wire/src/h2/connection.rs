@@ -335,8 +335,8 @@ impl Connection {
             let is_last = length == rest.len();
             frame::put_data(&mut self.output.bytes, id, &rest[..length], is_last);
             stream.traffic.sent += (frame::HEADER_BYTES + length) as u64;
-            stream.send.take(length);
-            self.send_window.take(length);
+            stream.send.spend(length);
+            self.send_window.spend(length);
             if is_last {
                 return;
             }

@@ -36,7 +36,7 @@ impl Connection {
                 let is_allowed = if stream.is_streamed {
                     stream.receive.reserve(length)
                 } else {
-                    stream.receive.take(length)
+                    stream.receive.count_received(length)
                 };
                 (!is_allowed).then_some(MessageError::WindowExceeded)
             }
@@ -44,7 +44,7 @@ impl Connection {
             StreamLookup::Ended => return Err(closed(header)),
             StreamLookup::Idle => return Err(misplaced(header)),
         };
-        if !self.receive_window.take(length) {
+        if !self.receive_window.count_received(length) {
             return Err(ConnectionError::WindowExceeded);
         }
         if let Some(increment) = self.receive_window.credit() {

@@ -27,7 +27,7 @@ impl ReceiveWindow {
 
     /// Counts `length` bytes that came; false if the peer was not allowed to send them.
     #[must_use]
-    pub(crate) fn take(&mut self, length: u32) -> bool {
+    pub(crate) fn count_received(&mut self, length: u32) -> bool {
         let is_allowed = self.reserve(length);
         if is_allowed {
             self.consumed += length;
@@ -76,7 +76,7 @@ impl SendWindow {
     }
 
     /// Counts `length` bytes, no more than are available.
-    pub(crate) fn take(&mut self, length: usize) {
+    pub(crate) fn spend(&mut self, length: usize) {
         debug_assert!(length <= self.available());
         self.0 -= i64::try_from(length).expect("no more than the window");
     }
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn a_send_window_may_become_negative() {
         let mut window = SendWindow::new(INITIAL);
-        window.take(60_000);
+        window.spend(60_000);
         assert!(window.change(-i64::from(INITIAL)));
         assert_eq!(window.available(), 0);
         assert!(window.change(60_001));
@@ -109,12 +109,12 @@ mod tests {
     #[test]
     fn credit_comes_at_half() {
         let mut window = ReceiveWindow::new(100);
-        assert!(window.take(49));
+        assert!(window.count_received(49));
         assert_eq!(window.credit(), None);
-        assert!(window.take(51));
-        assert!(!window.take(1));
+        assert!(window.count_received(51));
+        assert!(!window.count_received(1));
         assert_eq!(window.credit(), Some(100));
-        assert!(window.take(100));
+        assert!(window.count_received(100));
     }
 
     #[test]
@@ -133,9 +133,9 @@ mod tests {
     }
 
     proptest! {
-        /// A peer that heeds its credit is never refused, and never gets stuck.
+        /// A peer that respects its credit is never refused, and never gets stuck.
         #[test]
-        fn a_peer_that_heeds_its_credit_goes_on(
+        fn a_peer_that_respects_its_credit_goes_on(
             size in 0..=MOST,
             lengths in prop::collection::vec(any::<u32>(), 1..200),
         ) {
@@ -143,7 +143,7 @@ mod tests {
             let mut allowed = size;
             for length in lengths {
                 let length = length % (allowed.max(1));
-                prop_assert!(window.take(length));
+                prop_assert!(window.count_received(length));
                 allowed = allowed - length + window.credit().unwrap_or(0);
                 prop_assert!(allowed >= size / 2 && allowed <= size);
             }

@@ -43,14 +43,18 @@ impl Connection {
         if let Some(error) = self.error {
             return Err(error);
         }
-        let result = self.take(bytes, events);
+        let result = self.process_bytes(bytes, events);
         if let Err(error) = result {
             self.fail(error, events);
         }
         result
     }
 
-    fn take<E: Events>(&mut self, bytes: &[u8], events: &mut E) -> Result<(), ConnectionError> {
+    fn process_bytes<E: Events>(
+        &mut self,
+        bytes: &[u8],
+        events: &mut E,
+    ) -> Result<(), ConnectionError> {
         let mut input = bytes;
         loop {
             if let Some(content) = self.input.content {

@@ -100,7 +100,7 @@ impl RequestHead {
             return Err(HeadError::Name(name.to_owned()));
         }
         let lower = name.to_ascii_lowercase();
-        let class = FieldClass::of(name.as_bytes());
+        let class = FieldClass::from_name(name.as_bytes());
         let is_set_apart = class.is_connection_specific() || class.is_framing() || lower == "host";
         if is_set_apart || (lower == "te" && value != "trailers") {
             return Err(HeadError::Connection(name.to_owned()));

@@ -106,8 +106,8 @@ impl Connection {
             }
         }
         stream.traffic.sent += (self.output.bytes.len() - before) as u64;
-        stream.send.take(taken);
-        self.send_window.take(taken);
+        stream.send.spend(taken);
+        self.send_window.spend(taken);
         if is_whole && ends_stream {
             self.end_request(id);
         }

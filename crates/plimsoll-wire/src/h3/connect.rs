@@ -140,25 +140,25 @@ fn section(section: &[u8], value: &[u8]) -> Result<Section, HpackError> {
     let mut found = Section::default();
     let mut input = section;
     // Required Insert Count and Base (RFC 9204, section 4.5.1).
-    prefixed::take(&mut input, 8)?;
-    prefixed::take(&mut input, 7)?;
+    prefixed::read_integer(&mut input, 8)?;
+    prefixed::read_integer(&mut input, 7)?;
     while let Some(first) = input.first() {
         let start = section.len() - input.len();
         match first {
             // An indexed field, of the static table or, which is empty here, the dynamic one (section 4.5.2).
             0x80.. => {
                 let is_static = first & 0x40 != 0;
-                let index = prefixed::take(&mut input, 6)?;
+                let index = prefixed::read_integer(&mut input, 6)?;
                 if is_static {
                     found.entry(index);
                 }
             }
             // With a post-base index (section 4.5.3).
-            0x10..0x20 => drop(prefixed::take(&mut input, 4)?),
+            0x10..0x20 => drop(prefixed::read_integer(&mut input, 4)?),
             // A literal with the name of an entry (section 4.5.4).
             0x40..0x80 => {
                 let is_static = first & 0x10 != 0;
-                let index = prefixed::take(&mut input, 4)?;
+                let index = prefixed::read_integer(&mut input, 4)?;
                 let value = string(&mut input, 7)?;
                 if is_static && found.entry(index) == Some(PATH) {
                     found.is_malformed |= value.has_fragment();
@@ -166,7 +166,7 @@ fn section(section: &[u8], value: &[u8]) -> Result<Section, HpackError> {
             }
             // With a post-base index (section 4.5.5).
             0x00..0x10 => {
-                prefixed::take(&mut input, 3)?;
+                prefixed::read_integer(&mut input, 3)?;
                 string(&mut input, 7)?;
             }
             0x20..0x40 => {
@@ -231,7 +231,7 @@ impl Coded<'_> {
 /// Takes a string whose length has a prefix of so many bits; the bit above them marks the Huffman code.
 fn string<'a>(input: &mut &'a [u8], prefix: u32) -> Result<Coded<'a>, HpackError> {
     let is_huffman = input.first().is_some_and(|first| first >> prefix & 1 == 1);
-    let length = prefixed::take(input, prefix)?;
+    let length = prefixed::read_integer(input, prefix)?;
     let split = usize::try_from(length).ok();
     let split = split.and_then(|length| input.split_at_checked(length));
     let (bytes, rest) = split.ok_or(HpackError::Truncated)?;

@@ -30,7 +30,7 @@ impl SettingsReader {
     ///
     /// Nothing for streams other than the control stream. Malformed settings count as nothing announced: the decoder of
     /// the stream reports them.
-    pub fn take(&mut self, bytes: &[u8]) -> Option<PeerSettings> {
+    pub fn read_bytes(&mut self, bytes: &[u8]) -> Option<PeerSettings> {
         if self.is_over {
             return None;
         }
@@ -99,22 +99,22 @@ mod tests {
         let bytes = [0, 4, 5, 6, 0x7f, 0xff, 8, 1, 0x21, 0];
         for cut in 0..8 {
             let mut reader = SettingsReader::default();
-            assert_eq!(reader.take(&bytes[..cut]), None, "{cut}");
-            let found = reader.take(&bytes[cut..]).unwrap();
+            assert_eq!(reader.read_bytes(&bytes[..cut]), None, "{cut}");
+            let found = reader.read_bytes(&bytes[cut..]).unwrap();
             assert!(found.extended_connect, "{cut}");
-            assert_eq!(reader.take(&bytes), None, "only once");
+            assert_eq!(reader.read_bytes(&bytes), None, "only once");
         }
     }
 
     #[test]
     fn what_is_not_announced_is_off_and_other_streams_have_none() {
         let mut reader = SettingsReader::default();
-        let found = reader.take(&[0, 4, 2, 8, 0]);
+        let found = reader.read_bytes(&[0, 4, 2, 8, 0]);
         assert_eq!(found, Some(PeerSettings::default()));
         let mut encoder = SettingsReader::default();
-        assert_eq!(encoder.take(&[2, 4, 2, 8, 1]), None);
+        assert_eq!(encoder.read_bytes(&[2, 4, 2, 8, 1]), None);
         let mut endless = SettingsReader::default();
-        assert_eq!(endless.take(&[0, 4, 0xbf, 0xff, 0xff, 0xff]), None);
+        assert_eq!(endless.read_bytes(&[0, 4, 0xbf, 0xff, 0xff, 0xff]), None);
         assert!(endless.bytes.is_empty());
     }
 }

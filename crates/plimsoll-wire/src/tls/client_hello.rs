@@ -88,7 +88,7 @@ impl ClientHello {
         }
         let mut reader = Reader(&message[MESSAGE_HEADER..]);
         // Version and random.
-        reader.take(2 + 32)?;
+        reader.read_bytes(2 + 32)?;
         let session_id = reader.vector_u8()?;
         let suites = reader.vector_u16()?;
         let compressions = reader.vector_u8()?;
@@ -168,7 +168,7 @@ fn server_name(content: &[u8]) -> Result<String, ClientHelloError> {
     let mut names = Reader(reader.vector_u16()?);
     reader.end()?;
     // There is one kind of name, and one name of each kind.
-    let kind = names.take(1)?;
+    let kind = names.read_bytes(1)?;
     let name = names.vector_u16()?;
     names.end()?;
     let is_name = kind == [0]
@@ -213,7 +213,7 @@ impl<'a> Reader<'a> {
         self.0.is_empty()
     }
 
-    fn take(&mut self, count: usize) -> Result<&'a [u8], ClientHelloError> {
+    fn read_bytes(&mut self, count: usize) -> Result<&'a [u8], ClientHelloError> {
         let (taken, rest) = self
             .0
             .split_at_checked(count)
@@ -223,20 +223,20 @@ impl<'a> Reader<'a> {
     }
 
     fn u16(&mut self) -> Result<u16, ClientHelloError> {
-        let bytes = self.take(2)?;
+        let bytes = self.read_bytes(2)?;
         Ok(u16::from_be_bytes([bytes[0], bytes[1]]))
     }
 
     /// A vector behind its length of one byte.
     fn vector_u8(&mut self) -> Result<&'a [u8], ClientHelloError> {
-        let length = self.take(1)?[0];
-        self.take(usize::from(length))
+        let length = self.read_bytes(1)?[0];
+        self.read_bytes(usize::from(length))
     }
 
     /// A vector behind its length of two bytes.
     fn vector_u16(&mut self) -> Result<&'a [u8], ClientHelloError> {
         let length = self.u16()?;
-        self.take(usize::from(length))
+        self.read_bytes(usize::from(length))
     }
 
     /// Nothing is left.

@@ -218,12 +218,15 @@ impl Decoder {
         let number = first & 0x0f;
         // Only the first frame of a message has the bit (RFC 7692, section 6.1).
         let may_be_compressed = !matches!(self.compression, Compression::Forbidden)
-            && matches!(Opcode::of(number), Some(Opcode::Text | Opcode::Binary));
+            && matches!(
+                Opcode::from_number(number),
+                Some(Opcode::Text | Opcode::Binary)
+            );
         let allowed = if may_be_compressed { COMPRESSED } else { 0 };
         if first & RESERVED & !allowed != 0 {
             return Err(FrameError::Reserved);
         }
-        let opcode = Opcode::of(number).ok_or(FrameError::Opcode(number))?;
+        let opcode = Opcode::from_number(number).ok_or(FrameError::Opcode(number))?;
         let is_masked = second & MASKED != 0;
         if is_masked != (self.role == Role::Server) {
             return Err(FrameError::Mask { is_masked });
@@ -261,7 +264,7 @@ impl Decoder {
         }
         let mask = &head[mask_at..mask_at + 4];
         let mask = <[u8; 4]>::try_from(mask).expect("these are four bytes");
-        let opcode = Opcode::of(head[0] & 0x0f).expect("the opcode was judged");
+        let opcode = Opcode::from_number(head[0] & 0x0f).expect("the opcode was judged");
         let started = match opcode {
             Opcode::Text => Some(MessageKind::Text),
             Opcode::Binary => Some(MessageKind::Binary),

@@ -40,7 +40,7 @@ impl MessageKind {
 }
 
 impl Opcode {
-    pub(super) const fn of(number: u8) -> Option<Self> {
+    pub(super) const fn from_number(number: u8) -> Option<Self> {
         Some(match number {
             0 => Self::Continuation,
             1 => Self::Text,

@@ -40,7 +40,7 @@ fn list(fields: &Fields) -> Vec<(String, String)> {
 }
 
 impl Outcomes {
-    fn of(&mut self, token: u32) -> &mut Outcome {
+    fn outcome(&mut self, token: u32) -> &mut Outcome {
         self.by_token.entry(token).or_default()
     }
 }
@@ -51,27 +51,27 @@ impl Events for Outcomes {
     }
 
     fn head(&mut self, token: u32, head: &ResponseHead<'_>) {
-        let outcome = self.of(token);
+        let outcome = self.outcome(token);
         assert_eq!(outcome.status, 0, "one head for each exchange");
         outcome.status = head.status;
         outcome.fields = list(head.fields);
     }
 
     fn content(&mut self, token: u32, piece: &[u8]) {
-        self.of(token).content.extend_from_slice(piece);
+        self.outcome(token).content.extend_from_slice(piece);
     }
 
     fn trailers(&mut self, token: u32, fields: &Fields) {
-        self.of(token).trailers = list(fields);
+        self.outcome(token).trailers = list(fields);
     }
 
     fn complete(&mut self, token: u32) {
-        self.of(token).is_complete = true;
+        self.outcome(token).is_complete = true;
         self.ended += 1;
     }
 
     fn failed(&mut self, token: u32, error: &StreamError) {
-        self.of(token).error = Some(*error);
+        self.outcome(token).error = Some(*error);
         self.ended += 1;
     }
 

@@ -150,7 +150,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         interrupted: interrupt.is_set(),
     };
     let text = if args.json {
-        ChaosDocument::of(&summary).to_json()
+        ChaosDocument::from_summary(&summary).to_json()
     } else {
         text::chaos(&summary, terminal::style_of_stdout())
     };

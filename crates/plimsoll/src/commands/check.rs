@@ -232,7 +232,7 @@ fn plan(
 
 fn print(args: &Args, checked: &Checked) -> Result<(), Failed> {
     let text = if args.output.json {
-        CheckDocument::of(checked).to_json()
+        CheckDocument::from_checked(checked).to_json()
     } else {
         text::check(checked, terminal::style_of_stdout())
     };

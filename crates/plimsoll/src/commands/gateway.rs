@@ -5,9 +5,11 @@ pub(crate) mod import;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use plimsoll_model::document::readable_toml_string;
+
 use crate::commands::serving::Brought;
 use crate::exit::Exit;
-use crate::flags::{Preferred, ServingArgs, listen_address, quoted, quoted_path};
+use crate::flags::{Preferred, ServingArgs, listen_address, quoted_path};
 use crate::problem::Failed;
 
 /// Forward requests to upstream servers, as a reverse proxy and load balancer
@@ -132,7 +134,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
 fn raw_listener(args: &Args) -> Option<String> {
     let kinds = [("tcp", args.tcp), ("udp", args.udp), ("quic", args.quic)];
     let (key, address) = kinds.into_iter().find_map(|(key, it)| Some((key, it?)))?;
-    let address = quoted(&address.to_string());
+    let address = readable_toml_string(&address.to_string());
     Some(format!(
         "[[listen]]\naddress = {address}\n{key} = \"servers\"\n"
     ))
@@ -153,7 +155,11 @@ fn configuration(args: &Args) -> String {
         insecure,
         response_timeout,
     } = &args.upstream;
-    let servers: Vec<_> = args.to.iter().map(|url| quoted(url)).collect();
+    let servers: Vec<_> = args
+        .to
+        .iter()
+        .map(|url| readable_toml_string(url))
+        .collect();
     let mut lines = vec![
         "[upstream.servers]".to_owned(),
         format!("servers = [{}]", servers.join(", ")),
@@ -161,13 +167,16 @@ fn configuration(args: &Args) -> String {
     let mut key = |name: &str, value: Option<String>| {
         lines.extend(value.map(|value| format!("{name} = {value}")));
     };
-    key("balance", balance.as_deref().map(quoted));
-    key("by", by.as_deref().map(quoted));
-    key("sticky", sticky.as_deref().map(quoted));
-    key("protocol", upstream_http2.then(|| quoted("http2")));
+    key("balance", balance.as_deref().map(readable_toml_string));
+    key("by", by.as_deref().map(readable_toml_string));
+    key("sticky", sticky.as_deref().map(readable_toml_string));
+    key(
+        "protocol",
+        upstream_http2.then(|| readable_toml_string("http2")),
+    );
     let path = |path: &String| match path.as_str() {
         "tcp" => "{ kind = \"tcp\" }".to_owned(),
-        path => format!("{{ path = {} }}", quoted(path)),
+        path => format!("{{ path = {} }}", readable_toml_string(path)),
     };
     key("health", health.as_ref().map(path));
     let retry = retries.map(|retries| format!("{{ retries = {retries} }}"));
@@ -177,11 +186,14 @@ fn configuration(args: &Args) -> String {
         .map(|file| format!("{{ ca = {} }}", quoted_path(file)));
     let tls = ca.or_else(|| insecure.then(|| "{ insecure = true }".to_owned()));
     key("tls", tls);
-    key("response_timeout", response_timeout.as_deref().map(quoted));
+    key(
+        "response_timeout",
+        response_timeout.as_deref().map(readable_toml_string),
+    );
     if raw_listener(args).is_some() {
         return lines.join("\n");
     }
-    let host = host.as_deref().map(quoted);
+    let host = host.as_deref().map(readable_toml_string);
     let host = host.map_or(String::new(), |host| format!(", host = {host}"));
     let cache = if *cache { ", cache = true" } else { "" };
     lines.push(format!(

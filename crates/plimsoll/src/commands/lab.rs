@@ -222,7 +222,7 @@ fn trial_text(trial: &Trial) -> String {
     let came_to = match &trial.outcome {
         Outcome::Measured(figures) => {
             let cost = Figure::CpuUsPerRequest
-                .of(figures)
+                .read(figures)
                 .map_or_else(String::new, |cost| {
                     format!(", CPU {} µs/request", three_figures(cost))
                 });

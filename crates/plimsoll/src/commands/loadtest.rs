@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     )?;
     let summary = measure(args, &layout, &interrupt)?;
     let text = if args.output.json {
-        LoadtestDocument::of(&summary).to_json()
+        LoadtestDocument::from_summary(&summary).to_json()
     } else {
         text::loadtest(&summary, terminal::style_of_stdout())
     };

@@ -20,10 +20,11 @@ use std::path::{Path, PathBuf};
 use plimsoll_mock::MockPlan;
 use plimsoll_mock::config::{self, FileProblem, MockFile};
 use plimsoll_model::counted;
+use plimsoll_model::document::readable_toml_string;
 
 use crate::commands::serving::Brought;
 use crate::exit::Exit;
-use crate::flags::{Preferred, ServingArgs, quoted, quoted_path};
+use crate::flags::{Preferred, ServingArgs, quoted_path};
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
@@ -134,10 +135,14 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         return serving.serve(&route(&action, args));
     }
     if let (Some(url), Some(out)) = (&args.record, &args.out) {
-        let names: Vec<String> = args.redact.iter().map(|name| quoted(name)).collect();
+        let names: Vec<String> = args
+            .redact
+            .iter()
+            .map(|name| readable_toml_string(name))
+            .collect();
         let mut action = format!(
             "record = {}, dir = {}, redact = [{}]",
-            quoted(url),
+            readable_toml_string(url),
             quoted_path(out),
             names.join(", ")
         );
@@ -193,7 +198,11 @@ fn route(action: &str, args: &Args) -> String {
     };
     let mut callbacks = String::new();
     if !args.callbacks.is_empty() {
-        let hosts: Vec<_> = args.callbacks.iter().map(|host| quoted(host)).collect();
+        let hosts: Vec<_> = args
+            .callbacks
+            .iter()
+            .map(|host| readable_toml_string(host))
+            .collect();
         callbacks = format!(", callbacks = [{}]", hosts.join(", "));
     }
     format!("[[route]]\nmock = {{ {action}{journal}{validate}{callbacks} }}")

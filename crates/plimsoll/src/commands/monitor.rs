@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_model::Clock as _;
+use plimsoll_model::document::readable_toml_string;
 use plimsoll_monitor::config::{self, ApiToken, Dialect, LoadError, Plan, StorePlan};
 use plimsoll_monitor::notify::send_test;
 use plimsoll_monitor::store::{self, Scope, StoreError};
@@ -34,7 +35,7 @@ use plimsoll_wire::SystemClock;
 
 use crate::commands::serving::Brought;
 use crate::exit::Exit;
-use crate::flags::{Preferred, Problems, ServingArgs, quoted, quoted_path};
+use crate::flags::{Preferred, Problems, ServingArgs, quoted_path};
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
@@ -385,7 +386,7 @@ fn token(name: &str, scope: Scope) -> Result<Exit, Failed> {
     };
     done(&format!(
         "{token}\n\n[[token]]\nname = {}\nsha256 = \"{}\"\nscopes = {scopes}",
-        quoted(name),
+        readable_toml_string(name),
         ApiToken::written(&ApiToken::hash_of(&token)),
     ))
 }
@@ -395,7 +396,7 @@ fn agent_token(name: &str) -> Result<Exit, Failed> {
         .map_err(|error| Problem::new(format!("no random numbers: {error}")).could_not_run())?;
     done(&format!(
         "{token}\n\n[[agent]]\nname = {}\nsha256 = \"{}\"",
-        quoted(name),
+        readable_toml_string(name),
         ApiToken::written(&ApiToken::hash_of(&token)),
     ))
 }

@@ -16,7 +16,7 @@ use crate::problem::{Failed, Problem};
 use crate::{signals, terminal};
 use plimsoll_lab::profile::{
     CallGraph, FetchError, Profile, ProfileError, ProfileKind, ProfilePlan, Server, fetch, firefox,
-    flame, pprof, take, text,
+    flame, pprof, take_profile, text,
 };
 use plimsoll_load::Interrupt;
 use plimsoll_model::Clock as _;
@@ -197,7 +197,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         let begun = SystemClock.wall();
         let profile = match &server {
             Some(server) => fetch_profile(server, plan.duration, &interrupt)?,
-            None => match take(&plan, &interrupt) {
+            None => match take_profile(&plan, &interrupt) {
                 // It ended between two profiles.
                 Err(ProfileError::NoProcess(_)) if number > 1 => break,
                 taken => taken.map_err(|error| failed(&error))?,
@@ -212,7 +212,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
             write(&profile, &folder, &name, begun, before.as_deref())?;
         }
         if let Some(store) = &store {
-            store.take(&profile, begun)?;
+            store.keep_profile(&profile, begun)?;
         }
         if let Some(file) = &args.firefox {
             let json = firefox::encode(&profile, &name, begun);

@@ -4,13 +4,14 @@ pub(crate) mod stand_in;
 
 use std::path::{Path, PathBuf};
 
+use plimsoll_model::document::readable_toml_string;
 use plimsoll_model::{ByteSize, counted};
 use plimsoll_server::Notices;
 
 use crate::commands::serve::stand_in::{Original, StandIn};
 use crate::commands::serving::{self, Brought};
 use crate::exit::Exit;
-use crate::flags::{ServingArgs, quoted, quoted_path};
+use crate::flags::{ServingArgs, quoted_path};
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
@@ -214,36 +215,50 @@ impl SiteArgs {
         let mut key = |name: &str, value: Option<String>| {
             keys.extend(value.map(|value| format!("{name} = {value}")));
         };
-        let names: Vec<_> = site.index.iter().map(|name| quoted(name)).collect();
+        let names: Vec<_> = site
+            .index
+            .iter()
+            .map(|name| readable_toml_string(name))
+            .collect();
         key(
             "index",
             (!names.is_empty()).then(|| format!("[{}]", names.join(", "))),
         );
         let set = |is_given: bool, value: &str| is_given.then(|| value.to_owned());
         key("clean_urls", set(site.no_clean_urls, "false"));
-        key("trailing_slash", site.trailing_slash.as_deref().map(quoted));
+        key(
+            "trailing_slash",
+            site.trailing_slash.as_deref().map(readable_toml_string),
+        );
         let fallback = if site.spa {
             Some("index.html")
         } else {
             site.fallback.as_deref()
         };
-        key("fallback", fallback.map(quoted));
+        key("fallback", fallback.map(readable_toml_string));
         key("listing", set(site.listing, "true"));
         key("hidden", set(site.hidden, "true"));
         key("compress", set(site.no_compress, "false"));
-        key("cache_control", site.cache_control.as_deref().map(quoted));
+        key(
+            "cache_control",
+            site.cache_control.as_deref().map(readable_toml_string),
+        );
         key(
             "cache",
-            site.cache.map(|size| quoted(&format!("{}B", size.0))),
+            site.cache
+                .map(|size| readable_toml_string(&format!("{}B", size.0))),
         );
-        key("dialect", site.dialect.as_deref().map(quoted));
-        let lists: Vec<_> = redirects.iter().map(|list| quoted(list)).collect();
+        key("dialect", site.dialect.as_deref().map(readable_toml_string));
+        let lists: Vec<_> = redirects
+            .iter()
+            .map(|list| readable_toml_string(list))
+            .collect();
         key(
             "redirects",
             (!lists.is_empty()).then(|| format!("[{}]", lists.join(", "))),
         );
         key("redirect_status", site.redirect_status.clone());
-        key("refresh", site.refresh.as_deref().map(quoted));
+        key("refresh", site.refresh.as_deref().map(readable_toml_string));
         keys
     }
 }

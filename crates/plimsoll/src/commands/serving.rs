@@ -627,7 +627,7 @@ enum Event {
     End,
 }
 
-/// The signals that a server heeds.
+/// The signals that a server handles.
 struct Signals {
     runtime: Runtime,
     hang_up: Signal,

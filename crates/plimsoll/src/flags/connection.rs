@@ -348,7 +348,7 @@ pub(crate) fn key_log_of(variables: &[(String, String)]) -> Option<PathBuf> {
         .map(|(_, value)| PathBuf::from(value))
 }
 
-/// The environment variables that connections heed.
+/// The environment variables that connections respect.
 #[expect(clippy::disallowed_methods, reason = "this is the binary")]
 pub(crate) fn connection_variables() -> Vec<(String, String)> {
     ProxyRules::VARIABLES

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use plimsoll_model::document::readable_toml_string;
 use plimsoll_server::Address;
-use toml::Value;
 
 use crate::commands::serving::{self, Brought, ConfinementArgs, ProcessOptions, Source};
 use crate::exit::Exit;
@@ -186,7 +186,11 @@ impl ServingArgs {
         let of_flags = listen.into_iter().filter(|_| preferred.listeners.is_none());
         for (address, files) in of_flags {
             header(&mut text, "[[listen]]");
-            line(&mut text, "address", &quoted(&address.to_string()));
+            line(
+                &mut text,
+                "address",
+                &readable_toml_string(&address.to_string()),
+            );
             if self.tls {
                 line(&mut text, "tls", "[{ self_signed = true }]");
             }
@@ -209,7 +213,11 @@ impl ServingArgs {
         }
         if let Some(address) = self.admin {
             header(&mut text, "[admin]");
-            line(&mut text, "address", &quoted(&address.to_string()));
+            line(
+                &mut text,
+                "address",
+                &readable_toml_string(&address.to_string()),
+            );
         }
         let metrics = match (self.metrics, &self.metrics_prefix) {
             (Some(address), prefix) => Some((address, prefix.as_deref())),
@@ -217,9 +225,13 @@ impl ServingArgs {
         };
         if let Some((address, prefix)) = metrics {
             header(&mut text, "[metrics]");
-            line(&mut text, "address", &quoted(&address.to_string()));
+            line(
+                &mut text,
+                "address",
+                &readable_toml_string(&address.to_string()),
+            );
             if let Some(prefix) = prefix {
-                line(&mut text, "prefix", &quoted(prefix));
+                line(&mut text, "prefix", &readable_toml_string(prefix));
             }
         }
         if let Some(file) = &self.access_log {
@@ -250,7 +262,11 @@ impl ServingArgs {
             return wrong("the port of TLS is not known", "give --listen one");
         }
         let mut text = String::from("\n[[listen]]\n");
-        line(&mut text, "address", &quoted(&address.to_string()));
+        line(
+            &mut text,
+            "address",
+            &readable_toml_string(&address.to_string()),
+        );
         let redirect = format!("{{ port = {} }}", target.port());
         line(&mut text, "redirect_https", &redirect);
         Ok(text)
@@ -269,14 +285,9 @@ pub(crate) fn listen_address(text: &str) -> Result<SocketAddr, String> {
     address.port().ok_or_else(wrong)
 }
 
-/// A text as it stands in TOML.
-pub(crate) fn quoted(text: &str) -> String {
-    Value::from(text).to_string()
-}
-
 /// A path as it stands in TOML.
 pub(crate) fn quoted_path(path: &Path) -> String {
-    quoted(&path.to_string_lossy())
+    readable_toml_string(&path.to_string_lossy())
 }
 
 fn line(text: &mut String, key: &str, value: &str) {

@@ -380,7 +380,7 @@ fn cookies(input: &[u8]) {
     let now = UNIX_EPOCH + Duration::from_hours(500_000);
     let mut jar = CookieJar::default();
     for line in input.split(|&byte| byte == b'\n') {
-        jar.take(line, place, now);
+        jar.store_cookie(line, place, now);
     }
     let mut sent = Vec::new();
     jar.write(place, now, &mut sent);

@@ -61,7 +61,7 @@ struct Cost {
 }
 
 impl Cost {
-    fn of(case: &Case, bytes: usize) -> Self {
+    fn measure(case: &Case, bytes: usize) -> Self {
         let input = (case.make)(bytes);
         let mut cpu = Duration::MAX;
         let mut peak_bytes = u64::MAX;
@@ -118,16 +118,16 @@ fn hostile_input_costs_no_more_than_its_size() {
     );
     let mut wrong = Vec::new();
     for case in cases.into_iter().flatten() {
-        let small = Cost::of(case, case.bytes);
-        let mut large = Cost::of(case, case.bytes * GROWTH);
+        let small = Cost::measure(case, case.bytes);
+        let mut large = Cost::measure(case, case.bytes * GROWTH);
         let mut complaint = complaint(&small, &large);
         for _ in 0..2 {
             if complaint.is_none() {
                 break;
             }
             // A page fault or an interrupt at the wrong moment; what is real shows again.
-            let small = Cost::of(case, case.bytes);
-            large = Cost::of(case, case.bytes * GROWTH);
+            let small = Cost::measure(case, case.bytes);
+            large = Cost::measure(case, case.bytes * GROWTH);
             complaint = self::complaint(&small, &large);
         }
         println!(

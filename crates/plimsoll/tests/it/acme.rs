@@ -50,7 +50,7 @@ impl Certified {
         // Orders, renewals and accounts are what a sandbox must not keep a server from.
         let arguments = ["up", &path.to_string_lossy(), "--sandbox"];
         let (mut served, more) = Served::with_more(&mut command(&arguments));
-        let heard = Heard::of(&mut served);
+        let heard = Heard::listen_to(&mut served);
         (served, more, heard)
     }
 
@@ -90,7 +90,7 @@ impl Certified {
 pub(crate) struct Heard(Arc<Mutex<String>>);
 
 impl Heard {
-    pub(crate) fn of(served: &mut Served) -> Self {
+    pub(crate) fn listen_to(served: &mut Served) -> Self {
         let heard = Arc::<Mutex<String>>::default();
         let stderr = BufReader::new(served.child.stderr.take().unwrap());
         let hearing = Arc::clone(&heard);

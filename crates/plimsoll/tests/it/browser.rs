@@ -191,7 +191,7 @@ impl Pictures {
     }
 
     /// The page as it is, on a desktop and a phone, light and dark.
-    pub(crate) fn take(&self, browser: &mut Browser, name: &str) {
+    pub(crate) fn take_picture(&self, browser: &mut Browser, name: &str) {
         let Some(folder) = &self.0 else {
             return;
         };

@@ -2,10 +2,9 @@
 //! and leaves a client that means well alone.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::PathBuf;
 
+use plimsoll_testkit::http::get;
 use plimsoll_testkit::{MaterialFiles, eventually};
 use serde_json::Value;
 
@@ -84,13 +83,7 @@ impl Up {
             .admin
             .trim_start_matches("http://")
             .trim_end_matches('/');
-        let mut stream = TcpStream::connect(authority).unwrap();
-        let request =
-            format!("GET /metrics HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        get(authority, "/metrics").into_text()
     }
 
     fn counter(&self, name: &str) -> u64 {

@@ -222,7 +222,7 @@ fn all_threads_of_every_server_are_in_the_sandbox() {
     servers.push([&["monitor", &monitor][..], &listen].concat());
     for arguments in servers.drain(..) {
         let mut served = Served::start(&arguments);
-        let heard = Heard::of(&mut served);
+        let heard = Heard::listen_to(&mut served);
         if !has_sandbox(&heard) {
             return;
         }
@@ -264,7 +264,7 @@ fn a_site_is_followed_within_the_sandbox_and_not_out_of_it() {
         let mut arguments = vec!["serve", &site, "--listen", "127.0.0.1:0"];
         arguments.extend(is_confined.then_some("--sandbox"));
         let mut served = Served::start(&arguments);
-        let heard = Heard::of(&mut served);
+        let heard = Heard::listen_to(&mut served);
         if is_confined && !has_sandbox(&heard) {
             continue;
         }
@@ -293,7 +293,7 @@ fn a_reload_that_names_a_path_outside_is_refused_by_name_and_place() {
     };
     let file = folder.write("plimsoll.toml", &route("own/one.html"));
     let mut served = Served::start(&["up", &file, "--sandbox"]);
-    let heard = Heard::of(&mut served);
+    let heard = Heard::listen_to(&mut served);
     if !has_sandbox(&heard) {
         return;
     }
@@ -333,7 +333,7 @@ fn every_part_of_a_server_refuses_a_path_outside_by_name() {
     }
     let file = folder.write("plimsoll.toml", &up("hello", ""));
     let mut served = Served::start(&["up", &file, "--sandbox"]);
-    let heard = Heard::of(&mut served);
+    let heard = Heard::listen_to(&mut served);
     if !has_sandbox(&heard) {
         return;
     }
@@ -451,8 +451,8 @@ fn the_environment_turns_the_sandbox_on() {
     let files = MaterialFiles::new();
     let file = files.write("plimsoll.toml", &up("hello", ""));
     let mut program = command(&["up", &file.to_string_lossy()]);
-    let mut served = Served::of(program.env("PLIMSOLL_SANDBOX", "1"));
-    Heard::of(&mut served).eventually(&["--sandbox: "]);
+    let mut served = Served::start_program(program.env("PLIMSOLL_SANDBOX", "1"));
+    Heard::listen_to(&mut served).eventually(&["--sandbox: "]);
     let output = plimsoll(&["up", "--check", &file.to_string_lossy()]).exits(0);
     assert!(!output.stderr.contains("--sandbox"), "{output}");
 }

@@ -1,9 +1,9 @@
 //! The page of a run that goes on.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
+use plimsoll_testkit::http::{connect, talk};
 use plimsoll_testkit::{Origin, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -40,15 +40,8 @@ impl Run {
     }
 
     fn get(&self, request: &str, host: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        write!(
-            stream,
-            "{request} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
-        )
-        .unwrap();
-        let mut response = String::new();
-        stream.read_to_string(&mut response).unwrap();
-        response
+        let request = format!("{request} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        String::from_utf8(talk(&self.address, request.as_bytes())).unwrap()
     }
 
     fn stop(mut self) -> Option<i32> {
@@ -110,7 +103,7 @@ fn a_script_is_followed_by_events_and_leaves_its_page() {
         assert!(head.contains(expected), "{expected}\n{head}");
     }
     // Events come while the run goes on.
-    let mut stream = TcpStream::connect(&run.address).unwrap();
+    let mut stream = connect(&run.address);
     write!(stream, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut events = BufReader::new(stream);
     let mut next = || {
@@ -227,13 +220,13 @@ fn pages_move_in_a_browser() {
             let drawn = "document.querySelector('path.line').getAttribute('d').split('L').length";
             eventually(|| browser.evaluate(drawn).as_u64().unwrap_or_default() > 12);
         }
-        pictures.take(&mut browser, name);
+        pictures.take_picture(&mut browser, name);
         run.stop();
         eventually(|| {
             let text = browser.text();
             text.contains("ended") || text.contains("stopped by a signal")
         });
-        pictures.take(&mut browser, &format!("{name}-end"));
+        pictures.take_picture(&mut browser, &format!("{name}-end"));
         assert_eq!(browser.complaints(), [] as [String; 0], "{name}");
     }
 }

@@ -213,7 +213,10 @@ fn commands_of_the_docs_run() {
                 if let Ok(text) = fs::read_to_string(&plan) {
                     fs::write(&plan, text.replace(":8080", ":0").replace(":9090", ":0")).unwrap();
                 }
-                drop(Served::of(&mut shell(&adapted, surroundings.folder.path())));
+                drop(Served::start_program(&mut shell(
+                    &adapted,
+                    surroundings.folder.path(),
+                )));
             } else {
                 let output = run(&mut shell(&adapted, surroundings.folder.path()));
                 assert_eq!(output.code, Some(0), "{page}:{line}: {adapted}\n{output}");

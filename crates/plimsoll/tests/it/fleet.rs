@@ -179,7 +179,7 @@ fn an_agent_that_is_killed_makes_the_run_incomplete() {
         .unwrap();
     eventually(|| origin.requests() >= 300);
     agents[1].signal(Signal::KILL);
-    let output = CommandOutput::of(child.wait_with_output().unwrap()).exits(4);
+    let output = CommandOutput::from_output(child.wait_with_output().unwrap()).exits(4);
     assert!(
         output
             .stderr
@@ -278,7 +278,7 @@ fn ctrl_c_ends_all_agents_and_prints_what_they_counted() {
         .unwrap();
     eventually(|| origin.requests() >= 300);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let output = CommandOutput::of(child.wait_with_output().unwrap()).exits(130);
+    let output = CommandOutput::from_output(child.wait_with_output().unwrap()).exits(130);
     let summary = output.json();
     assert_eq!(summary["interrupted"], true);
     assert_eq!(summary["counts"]["ok"].as_u64(), Some(origin.requests()));
@@ -323,7 +323,7 @@ fn a_broker_that_restarts_in_the_middle_loses_nothing() {
         .unwrap();
     eventually(|| origin.requests() >= 300);
     server.restart();
-    let output = CommandOutput::of(child.wait_with_output().unwrap()).exits(0);
+    let output = CommandOutput::from_output(child.wait_with_output().unwrap()).exits(0);
     assert_eq!(output.json()["counts"]["ok"], 1600);
     assert_eq!(origin.requests(), 1600);
 }

@@ -197,7 +197,7 @@ export default function () { http.get(`${__ENV.BASE}/`); }
         .unwrap();
     eventually(|| origin.requests() >= 200);
     agents[0].signal(Signal::KILL);
-    let output = CommandOutput::of(child.wait_with_output().unwrap()).exits(4);
+    let output = CommandOutput::from_output(child.wait_with_output().unwrap()).exits(4);
     assert!(output.stderr.contains("incomplete: agent one"), "{output}");
     assert!(origin.requests() < 6000);
 }

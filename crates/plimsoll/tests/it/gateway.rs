@@ -330,7 +330,7 @@ fn a_server_is_drained_and_a_cache_is_emptied_on_the_admin_page() {
     assert_eq!(browser.evaluate(&cell("hits")), "1");
     assert_eq!(browser.evaluate(&cell("hit rate")), "33.3 %");
     let pictures = Pictures::of_environment();
-    pictures.take(&mut browser, "gateway");
+    pictures.take_picture(&mut browser, "gateway");
     browser.evaluate("document.querySelector('button[data-empty]').click()");
     eventually(|| browser.evaluate(&cell("URLs")) == "0");
     browser.evaluate("document.querySelector('button[data-weight=\"0\"]').click()");

@@ -4,9 +4,8 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
-use std::time::Duration;
 
-use plimsoll_testkit::{MaterialFiles, eventually};
+use plimsoll_testkit::{MaterialFiles, eventually, http};
 
 use crate::plimsoll::{command, plimsoll};
 use crate::served::Served;
@@ -26,12 +25,8 @@ fn try_ask(served: &Served, request: &str) -> io::Result<String> {
 }
 
 fn connect(served: &Served) -> TcpStream {
-    let address = served.url.split("://").nth(1).unwrap().trim_matches('/');
-    let stream = TcpStream::connect(address).unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(20)))
-        .unwrap();
-    stream
+    let address = served.url.split("://").nth(1).unwrap();
+    http::connect(address.trim_matches('/'))
 }
 
 fn get(served: &Served, path: &str) -> String {
@@ -210,7 +205,7 @@ fn few_descriptors_limit_connections_and_never_files() {
         .args(["-c", "ulimit -n 64; exec \"$0\" \"$@\""])
         .arg(program.get_program())
         .args(program.get_args());
-    let mut served = Served::of(&mut limited);
+    let mut served = Served::start_program(&mut limited);
     let mut streams: Vec<_> = (0..200).map(|_| connect(&served)).collect();
     let mut answered = 0;
     for (number, stream) in streams.iter_mut().enumerate() {

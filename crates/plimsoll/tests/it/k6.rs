@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::Stdio;
 
+use plimsoll_testkit::http::talk;
 use plimsoll_testkit::{Authority, Leaf, Origin, Script as TestScript, eventually};
 
 use crate::plimsoll::{CommandOutput, command, plimsoll};
@@ -148,11 +149,11 @@ fn the_machine_readable_summary_is_passed_on_and_exported() {
     assert_eq!(exported()["version"], "1.0.0");
     let mut by_variable = command(&flags);
     by_variable.env("K6_NEW_MACHINE_READABLE_SUMMARY", "true");
-    let output = CommandOutput::of(by_variable.output().unwrap()).exits(0);
+    let output = CommandOutput::from_output(by_variable.output().unwrap()).exits(0);
     assert_eq!(output.stdout, "config,metadata,results,version 1");
     by_variable.arg("--new-machine-readable-summary=false");
     // Its data has another shape, which is an exception of the script.
-    CommandOutput::of(by_variable.output().unwrap()).exits(0);
+    CommandOutput::from_output(by_variable.output().unwrap()).exits(0);
     assert_eq!(exported()["root_group"]["checks"]["one"]["passes"], 1);
     std::fs::remove_file(export).unwrap();
     let disabled = ["--summary-mode", "disabled"];
@@ -175,7 +176,7 @@ fn secrets_of_tls_sessions_are_written_down() {
     let target = format!("TARGET={}", origin.url("/"));
     let mut command = command(&["load", "-e", &target, &script]);
     let output = command.env("SSLKEYLOGFILE", &keys).output().unwrap();
-    let output = CommandOutput::of(output).exits(0);
+    let output = CommandOutput::from_output(output).exits(0);
     assert!(output.stderr.contains("200"), "{output}");
     let keys = std::fs::read_to_string(keys).unwrap();
     assert!(keys.contains("CLIENT_TRAFFIC_SECRET_0 "), "{keys}");
@@ -183,15 +184,11 @@ fn secrets_of_tls_sessions_are_written_down() {
 
 /// The head and the content of the response to a request.
 fn requested(address: &str, head: &str, content: &str) -> String {
-    let mut stream = std::net::TcpStream::connect(address).unwrap();
     let length = content.len();
     let request = format!(
         "{head} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{content}"
     );
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut response = String::new();
-    stream.read_to_string(&mut response).unwrap();
-    response
+    String::from_utf8(talk(address, request.as_bytes())).unwrap()
 }
 
 #[test]
@@ -267,7 +264,7 @@ fn a_script_comes_from_standard_input() {
         .write_all(b"export default () => console.log(__ITER)")
         .unwrap();
     drop(stdin);
-    let output = CommandOutput::of(child.wait_with_output().unwrap()).exits(0);
+    let output = CommandOutput::from_output(child.wait_with_output().unwrap()).exits(0);
     assert_eq!(
         output.stderr.matches("source=console").count(),
         3,
@@ -356,7 +353,7 @@ fn a_signal_ends_a_script_with_its_summary() {
     assert!(line.contains("started"), "{line}");
     let id = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
-    let output = CommandOutput::of(child.wait_with_output().unwrap()).exits(105);
+    let output = CommandOutput::from_output(child.wait_with_output().unwrap()).exits(105);
     assert!(output.stdout.contains("TOTAL RESULTS"), "{output}");
 }
 
@@ -550,7 +547,7 @@ fn modules_of_other_servers_are_fetched_once_and_pinned() {
         command
             .env("SSL_CERT_FILE", path("ca.pem"))
             .env("XDG_CACHE_HOME", path("cache"));
-        CommandOutput::of(command.output().unwrap())
+        CommandOutput::from_output(command.output().unwrap())
     };
     for _ in 0..2 {
         let output = run().exits(0);
@@ -582,7 +579,7 @@ fn times_of_csv_have_the_format_of_a_variable() {
         command
             .env("K6_CSV_FILENAME", &file)
             .env("K6_CSV_TIME_FORMAT", format);
-        CommandOutput::of(command.output().unwrap())
+        CommandOutput::from_output(command.output().unwrap())
     };
     with("rfc3339").exits(0);
     let samples = std::fs::read_to_string(&file).unwrap();
@@ -771,7 +768,7 @@ fn the_script_of_the_blog_runs_from_standard_input_against_the_site_server() {
         .stdin(Stdio::from(script))
         .output()
         .unwrap();
-    let output = CommandOutput::of(output).exits(0);
+    let output = CommandOutput::from_output(output).exits(0);
     let each = paths.len() + redirects.len();
     let total = 4 * each;
     let read = |name: &str| std::fs::read_to_string(directory.path().join(name)).unwrap();

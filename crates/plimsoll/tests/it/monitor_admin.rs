@@ -76,7 +76,7 @@ fn a_monitor_is_added_fails_and_its_incident_is_resolved_in_a_browser() {
     let mut browser = Browser::start();
     browser.open(&format!("{url}/admin/monitors"));
     shows(&mut browser, "Sign in");
-    pictures.take(&mut browser, "01-sign-in");
+    pictures.take_picture(&mut browser, "01-sign-in");
     submit(
         &mut browser,
         &[("name", "ann"), ("password", &password)],
@@ -84,7 +84,7 @@ fn a_monitor_is_added_fails_and_its_incident_is_resolved_in_a_browser() {
     );
     // The password that another person may have seen is changed first.
     shows(&mut browser, "Choose your own password");
-    pictures.take(&mut browser, "02-password");
+    pictures.take_picture(&mut browser, "02-password");
     let own = "a password of my own";
     submit(
         &mut browser,
@@ -109,7 +109,7 @@ fn a_monitor_is_added_fails_and_its_incident_is_resolved_in_a_browser() {
     submit(&mut browser, &fields, "button[value=test]");
     shows(&mut browser, "Nothing is saved yet.");
     shows(&mut browser, "met: body contains 'hello'");
-    pictures.take(&mut browser, "03-tested");
+    pictures.take_picture(&mut browser, "03-tested");
     until(
         &mut browser,
         "document.getElementById('target').value.startsWith('http://127.0.0.1')",
@@ -122,17 +122,17 @@ fn a_monitor_is_added_fails_and_its_incident_is_resolved_in_a_browser() {
         &mut browser,
         "document.querySelector('.state.big').textContent === 'Up' || (window.again || (window.again = true, location.reload()), false)",
     );
-    pictures.take(&mut browser, "04-monitor-up");
+    pictures.take_picture(&mut browser, "04-monitor-up");
     browser.open(&format!("{url}/status/p/"));
     shows(&mut browser, "All systems operational");
-    pictures.take(&mut browser, "05-page-up");
+    pictures.take_picture(&mut browser, "05-page-up");
 
     drop(origin);
     browser.open(&format!("{url}/admin"));
     let down = "document.querySelector('a[href^=\"/admin/outages/\"]') !== null || (window.again || (window.again = true, location.reload()), false)";
     until(&mut browser, down);
     shows(&mut browser, "Connection refused");
-    pictures.take(&mut browser, "06-overview-down");
+    pictures.take_picture(&mut browser, "06-overview-down");
     until(
         &mut browser,
         "((link) => link !== null && setTimeout(() => link.click()) > 0)(document.querySelector('a[href^=\"/admin/outages/\"]'))",
@@ -140,7 +140,7 @@ fn a_monitor_is_added_fails_and_its_incident_is_resolved_in_a_browser() {
     shows(&mut browser, "Timeline");
     submit(&mut browser, &[], "button[value=acknowledge]");
     shows(&mut browser, "The incident is acknowledged.");
-    pictures.take(&mut browser, "07-outage");
+    pictures.take_picture(&mut browser, "07-outage");
     // Those who want to know have heard of it.
     eventually(|| receiving.is_finished());
     let message = receiving.join().unwrap();
@@ -157,7 +157,7 @@ fn a_monitor_is_added_fails_and_its_incident_is_resolved_in_a_browser() {
     browser.open(&format!("{url}/status/p/"));
     let public = "document.body.innerText.includes('Shop') && document.querySelector('.banner.major') !== null || (window.again || (window.again = true, location.reload()), false)";
     until(&mut browser, public);
-    pictures.take(&mut browser, "08-page-down");
+    pictures.take_picture(&mut browser, "08-page-down");
 
     // An operator says what is going on, and that it is over.
     browser.open(&format!("{url}/admin/new-incident"));
@@ -171,11 +171,11 @@ fn a_monitor_is_added_fails_and_its_incident_is_resolved_in_a_browser() {
     ];
     submit(&mut browser, &update, "form.editor button.main");
     shows(&mut browser, "A switch is being replaced.");
-    pictures.take(&mut browser, "09-incident");
+    pictures.take_picture(&mut browser, "09-incident");
     browser.open(&format!("{url}/status/p/"));
     shows(&mut browser, "Checkout fails");
     shows(&mut browser, "A switch is being replaced.");
-    pictures.take(&mut browser, "10-page-incident");
+    pictures.take_picture(&mut browser, "10-page-incident");
     browser.open(&format!("{url}/admin/incidents"));
     until(
         &mut browser,
@@ -204,7 +204,7 @@ fn a_monitor_is_added_fails_and_its_incident_is_resolved_in_a_browser() {
         &mut browser,
         "document.querySelector('section[aria-labelledby=outages]')?.innerText.includes('Resolved') || (window.again || (window.again = true, location.reload()), false)",
     );
-    pictures.take(&mut browser, "11-incidents");
+    pictures.take_picture(&mut browser, "11-incidents");
     browser.open(&format!("{url}/status/p/"));
     until(
         &mut browser,
@@ -234,7 +234,7 @@ fn a_monitor_is_added_fails_and_its_incident_is_resolved_in_a_browser() {
             &mut browser,
             &format!("location.pathname === {path:?} && document.readyState === 'complete'"),
         );
-        pictures.take(&mut browser, name);
+        pictures.take_picture(&mut browser, name);
         // Nothing is cut off on a phone.
         let wide = browser.evaluate_on_phone(
             "Array.from(document.querySelectorAll('html, main .scroll')).filter((it) => it.scrollWidth > it.clientWidth).map((it) => it.textContent.trim().slice(0, 80)).join('; ')",
@@ -258,16 +258,16 @@ fn a_monitor_is_added_fails_and_its_incident_is_resolved_in_a_browser() {
     submit(&mut browser, &window, "form.editor button.main");
     // Of the table: the value of a field is no text.
     shows(&mut browser, "Database upgrade");
-    pictures.take(&mut browser, "31-window");
+    pictures.take_picture(&mut browser, "31-window");
     browser.open(&format!("{url}/status/p/"));
     shows(&mut browser, "Planned maintenance");
-    pictures.take(&mut browser, "32-page-planned");
+    pictures.take_picture(&mut browser, "32-page-planned");
     until(
         &mut browser,
         "((link) => link !== null && setTimeout(() => link.click()) > 0)(document.querySelector('a[href^=\"/status/p/maintenance/\"]'))",
     );
     shows(&mut browser, "Other dates");
-    pictures.take(&mut browser, "30-page-of-maintenance");
+    pictures.take_picture(&mut browser, "30-page-of-maintenance");
 
     // Of sessions, the browser is named; and a preview follows its form.
     browser.open(&format!("{url}/admin/account"));
@@ -290,7 +290,7 @@ fn a_monitor_is_added_fails_and_its_incident_is_resolved_in_a_browser() {
         "document.querySelector('#preview-pane h3')?.textContent === 'A live page' && document.querySelector('#preview-pane li')?.innerText.includes('Shop')",
     );
     until(&mut browser, "location.pathname === '/admin/new-page'");
-    pictures.take(&mut browser, "27-preview");
+    pictures.take_picture(&mut browser, "27-preview");
 
     // Buttons for several monitors appear with a selection.
     browser.open(&format!("{url}/admin/monitors"));

@@ -1,11 +1,11 @@
 //! A real nginx on a free port, configured in a directory of its own.
 
 use std::fs;
-use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 
 use plimsoll_testkit::eventually;
+use plimsoll_testkit::http::exchange;
 use plimsoll_wire::process::{Process, ProcessSpec};
 use tempfile::TempDir;
 
@@ -98,11 +98,10 @@ impl Running {
 
     /// Requests by its own counters, this one included.
     pub(crate) fn requests(&self) -> u64 {
-        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.nginx.port)).unwrap();
-        stream.write_all(b"GET /status HTTP/1.0\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
+        let request = b"GET /status HTTP/1.0\r\n\r\n";
+        let answer = exchange((Ipv4Addr::LOCALHOST, self.nginx.port), request);
         let counters = answer
+            .text()
             .lines()
             .skip_while(|line| !line.contains("accepts handled requests"))
             .nth(1)

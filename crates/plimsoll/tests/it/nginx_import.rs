@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
 
 use plimsoll_testkit::eventually;
+use plimsoll_testkit::http::{HttpResponse, talk};
 use plimsoll_wire::process::{Process, ProcessSpec};
 
 use crate::http2::free_port;
@@ -86,16 +86,9 @@ fn fields_of(reader: &mut impl BufRead) -> BTreeMap<String, String> {
     }
 }
 
-/// Status, fields and content of a response.
-type Response = (u16, BTreeMap<String, String>, String);
-
-fn exchange(port: u16, request: &str, host: &str) -> Option<Response> {
+/// `None` if the connection is closed without a response.
+fn exchange(port: u16, request: &str, host: &str) -> Option<HttpResponse> {
     let (line, content) = request.split_once('|').unwrap_or((request, ""));
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(20)))
-        .unwrap();
     let length = if content.is_empty() {
         String::new()
     } else {
@@ -105,32 +98,20 @@ fn exchange(port: u16, request: &str, host: &str) -> Option<Response> {
         "{line} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAccept-Encoding: identity\r\n\
          Cookie: a=b\r\n{length}\r\n{content}"
     );
-    stream.write_all(text.as_bytes()).unwrap();
-    let mut reader = BufReader::new(stream);
-    let mut line = String::new();
-    if reader.read_line(&mut line).ok()? == 0 {
+    let received = talk((Ipv4Addr::LOCALHOST, port), text.as_bytes());
+    if received.is_empty() {
         return None;
     }
-    let status = line.get(9..12)?.parse().unwrap();
-    let fields = fields_of(&mut reader);
-    let mut content = String::new();
-    reader.read_to_string(&mut content).ok();
-    if fields
-        .get("transfer-encoding")
-        .is_some_and(|it| it == "chunked")
-    {
-        // In one piece, of which the lengths stand on lines of their own.
-        let lines = content.split("\r\n").skip(1).step_by(2);
-        content = lines.collect();
-    }
-    Some((status, fields, content))
+    let response = HttpResponse::parse(&received);
+    Some(response.unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&received))))
 }
 
 /// What has to be the same: the status, the content unless it is a page of nginx's own, and these fields.
-fn shown(response: Option<Response>, port: u16, is_nginx: bool) -> String {
-    let Some((status, fields, content)) = response else {
+fn shown(response: Option<HttpResponse>, port: u16, is_nginx: bool) -> String {
+    let Some(response) = response else {
         return "closed".to_owned();
     };
+    let status = response.status;
     let mut shown = format!("{status}\n");
     for name in [
         "location",
@@ -142,20 +123,18 @@ fn shown(response: Option<Response>, port: u16, is_nginx: bool) -> String {
         "x-frame-options",
     ] {
         // A file that is not there has the `no-cache` of plimsoll.
-        if let Some(value) = fields.get(name)
+        if let Some(value) = response.joined_field(name)
             && (status < 400 || name != "cache-control")
         {
             // nginx makes the targets of redirects URLs.
             let own = ["shop.test", "cloud.test", "edge.test", "moved.test"]
                 .map(|host| format!("http://{host}:{port}/"));
-            let value = own
-                .iter()
-                .fold(value.clone(), |value, own| value.replace(own, "/"));
+            let value = own.iter().fold(value, |value, own| value.replace(own, "/"));
             writeln!(shown, "{name}: {value}").unwrap();
         }
     }
     if status == 200 {
-        for line in content.lines() {
+        for line in response.text().lines() {
             // It names its client by more fields than it is configured to with nginx.
             if is_nginx
                 || !["x-forwarded-host", "x-forwarded-proto"]

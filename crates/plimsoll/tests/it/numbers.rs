@@ -92,7 +92,7 @@ fn no_number_makes_a_command_panic() {
             }
             for (what, child) in running {
                 let output: Output = child.wait_with_output().unwrap();
-                let output = CommandOutput::of(output);
+                let output = CommandOutput::from_output(output);
                 let is_fine =
                     matches!(output.code, Some(0..=3)) && !output.stderr.contains("panicked");
                 assert!(is_fine, "{what}\n{output}");

@@ -229,7 +229,7 @@ fn an_agent_that_is_killed_leaves_a_gap_and_a_caution() {
     // Both runs have begun, and the first samples are taken.
     eventually(|| origin.open_connections() >= 4 && origin.requests() > 2_000);
     drop(agent);
-    let plain = CommandOutput::of(plain.wait_with_output().unwrap()).exits(0);
+    let plain = CommandOutput::from_output(plain.wait_with_output().unwrap()).exits(0);
     let summary = plain.json();
     let web = &summary["observed"][0];
     assert_eq!(web["whole"], false, "{web}");
@@ -247,7 +247,7 @@ fn an_agent_that_is_killed_leaves_a_gap_and_a_caution() {
     let warnings = summary["conditions"]["warnings"].to_string();
     assert!(warnings.contains("web gave no samples for"), "{warnings}");
     // Without a figure it was not shown to hold.
-    let judged = CommandOutput::of(judged.wait_with_output().unwrap()).exits(1);
+    let judged = CommandOutput::from_output(judged.wait_with_output().unwrap()).exits(1);
     assert_eq!(judged.json()["thresholds"][0]["verdict"], "no-data");
 }
 

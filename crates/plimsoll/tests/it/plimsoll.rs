@@ -15,7 +15,7 @@ pub(crate) struct CommandOutput {
 }
 
 impl CommandOutput {
-    pub(crate) fn of(output: Output) -> Self {
+    pub(crate) fn from_output(output: Output) -> Self {
         Self {
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
@@ -65,7 +65,7 @@ pub(crate) fn plimsoll(arguments: &[&str]) -> CommandOutput {
 }
 
 pub(crate) fn run(command: &mut Command) -> CommandOutput {
-    CommandOutput::of(command.output().unwrap())
+    CommandOutput::from_output(command.output().unwrap())
 }
 
 /// The names of the files in `directory`, sorted.

@@ -284,7 +284,7 @@ fn profiles_are_numbered_until_ctrl_c() {
     if second.exists() {
         interrupt(child.id());
     }
-    let output = CommandOutput::of(child.wait_with_output().unwrap());
+    let output = CommandOutput::from_output(child.wait_with_output().unwrap());
     if refused(&output) {
         return;
     }

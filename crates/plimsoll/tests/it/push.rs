@@ -278,7 +278,7 @@ fn metrics_of_scripts_are_series_of_their_tags() {
     ]);
     command.env("K6_PROMETHEUS_RW_HTTP_HEADERS", "X-Scope-OrgID:me");
     command.env("K6_PROMETHEUS_RW_TREND_STATS", "p(95),max");
-    let output = CommandOutput::of(command.output().unwrap()).exits(0);
+    let output = CommandOutput::from_output(command.output().unwrap()).exits(0);
     assert!(!output.stderr.contains("error"), "{output}");
     // A run of more than five seconds, on a machine with much else to do, sends several times.
     let mut names = String::new();

@@ -17,11 +17,11 @@ pub(crate) struct Served {
 impl Served {
     /// - `arguments`: of a command that serves.
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        Self::of(&mut command(arguments))
+        Self::start_program(&mut command(arguments))
     }
 
     /// Any program that says where it listens as ours does.
-    pub(crate) fn of(program: &mut Command) -> Self {
+    pub(crate) fn start_program(program: &mut Command) -> Self {
         let (served, []) = Self::with_more(program);
         served
     }

@@ -114,7 +114,7 @@ fn a_packed_site_runs_in_an_empty_folder() {
     program
         .args(["--listen", "127.0.0.1:0", "--threads", "1"])
         .current_dir(path("empty"));
-    let serving = Served::of(&mut program);
+    let serving = Served::start_program(&mut program);
     for (path, condition) in [
         ("/about", "body == about"),
         ("/gh", "header.location == 'https://a.example/'"),

@@ -293,7 +293,7 @@ fn systemd_hands_sockets_over_and_is_reported() {
         .env("NOTIFY_SOCKET", files.path("notify"))
         .env("WATCHDOG_USEC", "200000")
         .stdin(Stdio::from(OwnedFd::from(listener)));
-    let mut up = Served::of(&mut program);
+    let mut up = Served::start_program(&mut program);
     let ready = hears(&notify, "READY=1");
     assert!(
         ready.contains(&format!("STATUS=listening on {address}")),

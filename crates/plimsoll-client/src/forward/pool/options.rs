@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_wire::h1::Limits;
 
-/// The version of HTTP that connections of a pool speak.
+/// The version of HTTP that connections of a pool speak, or what carries it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Speaks {
     /// HTTP/1.1.
@@ -16,6 +16,21 @@ pub enum Speaks {
     Negotiated,
     /// HTTP/3, which needs settings of QUIC in the plan of the connector; of upgrades, only to WebSockets.
     Http3,
+    /// FastCGI, without TLS ([`Head::parameters`](crate::forward::Head)).
+    FastCgi,
+}
+
+impl Speaks {
+    /// The names that a client offers by ALPN (RFC 7301), the preferred one first.
+    pub const fn alpn(self) -> &'static [&'static [u8]] {
+        match self {
+            Self::Http1 => &[b"http/1.1"],
+            Self::Http2 => &[b"h2"],
+            Self::Http3 => &[b"h3"],
+            Self::Negotiated => &[b"h2", b"http/1.1"],
+            Self::FastCgi => &[],
+        }
+    }
 }
 
 /// Bounds on the connections of a pool.

@@ -31,7 +31,7 @@ fn sent(jar: &CookieJar, host: &str, path: &str) -> String {
 fn jar(set: &[&str]) -> CookieJar {
     let mut jar = CookieJar::default();
     for value in set {
-        jar.take(
+        jar.store_cookie(
             value.as_bytes(),
             place("a.example.org", "/shop/cart?x=/y"),
             now(),
@@ -79,13 +79,13 @@ fn what_is_not_the_senders_to_set_is_ignored() {
     ]);
     assert!(jar.cookies.is_empty());
     let mut jar = CookieJar::default();
-    jar.take(b"a=1; Domain=0.0.1", place("127.0.0.1", "/"), now());
+    jar.store_cookie(b"a=1; Domain=0.0.1", place("127.0.0.1", "/"), now());
     assert!(jar.cookies.is_empty());
-    jar.take(b"a=1; Domain=127.0.0.1", place("127.0.0.1", "/"), now());
+    jar.store_cookie(b"a=1; Domain=127.0.0.1", place("127.0.0.1", "/"), now());
     assert_eq!(sent(&jar, "127.0.0.1", "/"), "a=1");
-    jar.take(&[b'a', b'=', 0xff], place("127.0.0.1", "/"), now());
+    jar.store_cookie(&[b'a', b'=', 0xff], place("127.0.0.1", "/"), now());
     let long = format!("b={}", "x".repeat(CookieJar::MOST_BYTES));
-    jar.take(long.as_bytes(), place("127.0.0.1", "/"), now());
+    jar.store_cookie(long.as_bytes(), place("127.0.0.1", "/"), now());
     assert_eq!(sent(&jar, "127.0.0.1", "/"), "a=1");
 }
 
@@ -99,8 +99,8 @@ fn a_later_cookie_of_the_same_name_takes_the_place_of_the_earlier_one() {
     ]);
     assert_eq!(sent(&jar, "a.example.org", "/shop"), "a=4; a=3; b=2");
     let place = place("a.example.org", "/");
-    jar.take(b"a=; Path=/; Max-Age=0", place, now());
-    jar.take(
+    jar.store_cookie(b"a=; Path=/; Max-Age=0", place, now());
+    jar.store_cookie(
         b"b=; Path=/; Expires=Thu, 01 Jan 1970 00:00:00 GMT",
         place,
         now(),
@@ -140,7 +140,7 @@ fn a_full_jar_forgets_the_oldest() {
     let mut jar = CookieJar::default();
     for number in 0..=CookieJar::MOST {
         let value = format!("n{number}=1");
-        jar.take(value.as_bytes(), place("h", "/"), now());
+        jar.store_cookie(value.as_bytes(), place("h", "/"), now());
     }
     assert_eq!(jar.cookies.len(), CookieJar::MOST);
     let sent = sent(&jar, "h", "/");
@@ -163,7 +163,7 @@ proptest! {
     ) {
         let mut jar = CookieJar::default();
         for field in &fields {
-            jar.take(field.as_bytes(), place(&host, &path), now());
+            jar.store_cookie(field.as_bytes(), place(&host, &path), now());
         }
         let sent = sent(&jar, &host, &path);
         prop_assert!(!sent.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t'));

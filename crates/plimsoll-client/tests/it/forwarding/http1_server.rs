@@ -86,7 +86,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1Call<S> {
         }
     }
 
-    async fn take(&mut self, most: usize) -> Option<Bytes> {
+    async fn read_content(&mut self, most: usize) -> Option<Bytes> {
         if self.buffer.is_empty() && !self.fill().await {
             return None;
         }
@@ -121,7 +121,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Call for Http1Call<S> {
                 Ok(None)
             }
             Left::Known(left) => {
-                let bytes = self.take(left).await.ok_or(())?;
+                let bytes = self.read_content(left).await.ok_or(())?;
                 self.left = Left::Known(left - bytes.len());
                 Ok(Some(bytes))
             }
@@ -130,7 +130,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Call for Http1Call<S> {
                 if size > 0 {
                     let mut chunk = BytesMut::new();
                     while chunk.len() < size {
-                        let bytes = self.take(size - chunk.len()).await.ok_or(())?;
+                        let bytes = self.read_content(size - chunk.len()).await.ok_or(())?;
                         chunk.extend_from_slice(&bytes);
                     }
                     assert_eq!(self.line().await.ok_or(())?, "");
@@ -208,7 +208,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Call for Http1Call<S> {
             "HTTP/1.1 101 x\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\nfirst "
         };
         self.write(head.as_bytes()).await.ok();
-        while let Some(bytes) = self.take(usize::MAX).await {
+        while let Some(bytes) = self.read_content(usize::MAX).await {
             if self.write(&bytes).await.is_err() {
                 break;
             }

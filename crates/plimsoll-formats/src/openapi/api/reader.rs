@@ -7,7 +7,7 @@ use super::{
     ApiResponse, Credential, FormField, ListStyle, MediaContent, Object, ObjectStyle, Operation,
     Parameter, ParameterPlace, RequestBody, RequestContent, ServiceRequest,
 };
-use crate::openapi::schema::{Document, Unmade};
+use crate::openapi::schema::{Document, Unsupported};
 use crate::openapi::{METHODS, parameters_of, text_of};
 use crate::{Place, Remark};
 
@@ -28,7 +28,7 @@ impl Reader<'_> {
             }
             let item = match self.document.resolve(item) {
                 Ok(item) => item.clone(),
-                Err(Unmade(reason)) => {
+                Err(Unsupported(reason)) => {
                     let place = Place::Key(format!("paths.{path}"));
                     self.left_out.push(Remark::new(place, reason));
                     continue;
@@ -165,7 +165,7 @@ impl Reader<'_> {
     fn resolve(&mut self, at: &str, value: &Value) -> Option<Value> {
         match self.document.resolve(value) {
             Ok(value) => Some(value.clone()),
-            Err(Unmade(reason)) => {
+            Err(Unsupported(reason)) => {
                 self.left_out
                     .push(Remark::new(Place::Key(at.to_owned()), reason));
                 None

@@ -46,7 +46,7 @@ impl Protocol {
 /// - `is_raw`: of a listener that is not HTTP.
 pub(super) fn backend(mut table: Table<'_>, is_raw: bool) -> Option<Backend> {
     let address = required(&mut table, "address", "HOST:PORT", text);
-    let protocol = match table.take("protocol") {
+    let protocol = match table.take_value("protocol") {
         None => Some(Protocol::Http1),
         Some(value) => match as_text(&value) {
             Some("tcp" | "h1") => Some(Protocol::Http1),
@@ -59,21 +59,21 @@ pub(super) fn backend(mut table: Table<'_>, is_raw: bool) -> Option<Backend> {
             None => None,
         },
     };
-    let weight = table.take("weight");
+    let weight = table.take_value("weight");
     if let Some(value) = &weight {
         value.note("has an effect here: there it is ignored");
     }
     let weight = weight.map_or(Some(1), |it| it.whole(0..=1000));
     let mut tls = Keys::default();
     let verifies = table.boolean("tls_verify_peer").unwrap_or(true);
-    let ca = table.take("tls_ca_path");
+    let ca = table.take_value("tls_ca_path");
     if !verifies {
         tls.set("insecure", "true");
         report(ca.as_ref(), "left out: `tls_verify_peer` is false");
     } else if let Some(ca) = ca.as_ref().and_then(as_text) {
         tls.text("ca", ca);
     }
-    let host = table.take("tls_verify_hostname");
+    let host = table.take_value("tls_verify_hostname");
     if let Some(host) = host.as_ref().and_then(as_text) {
         tls.text("server_name", host);
     }

@@ -1,8 +1,8 @@
 //! A listener: its address, its certificates, its limits and what it forwards to.
 
-use plimsoll_model::document::{Table, Value, as_text};
+use plimsoll_model::document::{Table, Value, as_text, toml_string};
 
-use super::super::toml::{Keys, quoted};
+use super::super::toml::Keys;
 use super::backend::backend;
 use super::values::{
     NO_COUNTERPART, millis, number, report, report_keys, required, seconds, size, socket, text,
@@ -21,7 +21,7 @@ impl Translation {
             }
             value.wrong(format!("must be {PROTOCOLS}"))
         });
-        let drain = table.take("drain_timeout_ms");
+        let drain = table.take_value("drain_timeout_ms");
         report(drain.as_ref(), "left out: `drain` is for all listeners");
         report_keys(&mut table, &[("drain_jitter_ms", NO_COUNTERPART)]);
         let mut keys = Keys::default();
@@ -32,11 +32,13 @@ impl Translation {
             let port = required(&mut alt, "h3_port", "the port of HTTP/3", |it| {
                 it.whole(1..=65_535).map(|it| it.to_string())
             });
-            let age = alt.take("max_age").and_then(|it| it.whole(0..=31_536_000));
+            let age = alt
+                .take_value("max_age")
+                .and_then(|it| it.whole(0..=31_536_000));
             alt.finish();
             if let Some(port) = port {
                 let field = format!("h3=\":{port}\"; ma={}", age.unwrap_or(3600));
-                let fields = format!("{{ set = {{ alt-svc = {} }} }}", quoted(&field));
+                let fields = format!("{{ set = {{ alt-svc = {} }} }}", toml_string(&field));
                 keys.set("response_headers", fields);
             }
         }
@@ -47,7 +49,7 @@ impl Translation {
                 ("total_timeout_ms", "timeout"),
                 ("head_timeout_ms", "response_timeout"),
             ] {
-                if let Some(value) = http.take(key)
+                if let Some(value) = http.take_value(key)
                     && let Some(time) = millis(&value)
                 {
                     upstream.set(ours, time);
@@ -63,7 +65,7 @@ impl Translation {
             websocket_keys(table, &mut proxy);
         }
         if let Some(mut grpc) = table.table("grpc") {
-            let enabled = grpc.take("enabled");
+            let enabled = grpc.take_value("enabled");
             if enabled.as_ref().is_some_and(Value::is_false) {
                 report(
                     enabled.as_ref(),
@@ -75,7 +77,7 @@ impl Translation {
             {
                 proxy.set("grpc_health", "true");
             }
-            if let Some(value) = grpc.take("max_deadline_seconds")
+            if let Some(value) = grpc.take_value("max_deadline_seconds")
                 && let Some(time) = seconds(&value)
             {
                 proxy.set("grpc_timeout", time);
@@ -241,7 +243,7 @@ fn raw_proxy(table: &mut Table<'_>, keys: &mut Keys) {
         quic.text("ca", &file);
     }
     if let Some(streams) = table
-        .take("max_relay_streams")
+        .take_value("max_relay_streams")
         .and_then(|it| it.whole(1..=100_000))
     {
         quic.set("streams", streams.to_string());
@@ -260,22 +262,22 @@ fn raw_proxy(table: &mut Table<'_>, keys: &mut Keys) {
 fn websocket_keys(mut table: Table<'_>, proxy: &mut Keys) {
     let mut websocket = Keys::default();
     let is_off = table.boolean("enabled") == Some(false);
-    if let Some(value) = table.take("idle_timeout_seconds")
+    if let Some(value) = table.take_value("idle_timeout_seconds")
         && let Some(time) = seconds(&value)
     {
         websocket.set("idle_timeout", time);
     }
-    if let Some(value) = table.take("max_message_size_bytes")
+    if let Some(value) = table.take_value("max_message_size_bytes")
         && let Some(bytes) = size(&value)
     {
         websocket.set("max_message", bytes);
     }
-    if let Some(value) = table.take("ping_rate_limit_per_window")
+    if let Some(value) = table.take_value("ping_rate_limit_per_window")
         && let Some(pings) = number(&value)
     {
         websocket.set("pings", pings);
     }
-    let window = table.take("ping_rate_limit_window_seconds");
+    let window = table.take_value("ping_rate_limit_window_seconds");
     if window.as_ref().and_then(|it| it.whole(1..=86_400)) != Some(10) {
         report(
             window.as_ref(),

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use plimsoll_model::document::Table;
+use plimsoll_model::document::{Table, toml_string};
 
-use super::super::toml::{Keys, quoted};
+use super::super::toml::Keys;
 use super::values::{millis, report_keys, required, socket};
 use super::{Listener, Translation};
 
@@ -13,12 +13,12 @@ impl Translation {
         let address = required(&mut table, "bind_addr", "such as \"0.0.0.0:443\"", socket);
         let mut quic = Keys::default();
         quic.text("to", "passthrough");
-        if let Some(value) = table.take("max_quic_connections")
+        if let Some(value) = table.take_value("max_quic_connections")
             && let Some(flows) = value.whole(1..=2_000_000)
         {
             quic.set("flows", flows.to_string());
         }
-        if let Some(value) = table.take("flow_idle_timeout_ms")
+        if let Some(value) = table.take_value("flow_idle_timeout_ms")
             && let Some(idle) = millis(&value)
         {
             if idle == "\"0s\"" {
@@ -29,9 +29,9 @@ impl Translation {
                 quic.set("idle_timeout", idle);
             }
         }
-        let backends = table.take("backends").and_then(|value| {
+        let backends = table.take_value("backends").and_then(|value| {
             let elements = value.elements().into_iter();
-            let urls = elements.map(|it| Some(quoted(&format!("udp://{}", it.text()?))));
+            let urls = elements.map(|it| Some(toml_string(&format!("udp://{}", it.text()?))));
             urls.collect::<Option<Vec<_>>>()
         });
         if backends.is_none() && !table.was_given("backends") {

@@ -15,7 +15,7 @@ pub(super) fn report(value: Option<&Value<'_>>, message: &str) {
 
 pub(super) fn report_keys(table: &mut Table<'_>, keys: &[(&'static str, &str)]) {
     for (key, message) in keys {
-        report(table.take(key).as_ref(), message);
+        report(table.take_value(key).as_ref(), message);
     }
 }
 
@@ -63,7 +63,7 @@ pub(super) fn required(
     hint: &str,
     convert: impl FnOnce(&Value<'_>) -> Option<String>,
 ) -> Option<String> {
-    if let Some(value) = table.take(key) {
+    if let Some(value) = table.take_value(key) {
         return convert(&value);
     }
     table.missing(key, hint);

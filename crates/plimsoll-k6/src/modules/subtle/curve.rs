@@ -58,7 +58,7 @@ const WRONG: &str = "the key is not one of this curve";
 
 impl Curve {
     /// - `name`: one of those that `js/subtle.js` lets through.
-    pub(super) fn of(name: &str) -> Self {
+    pub(super) fn from_name(name: &str) -> Self {
         match name {
             "P-384" => Self::P384,
             "P-521" => Self::P521,
@@ -142,8 +142,8 @@ impl Curve {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::crypto::tests::bytes;
     use crate::modules::subtle::hash::Hash;
-    use crate::modules::subtle::tests::bytes;
 
     #[test]
     fn keys_agree_as_in_the_test_vectors_of_nist() {

@@ -14,7 +14,7 @@ pub(super) enum Hash {
 
 impl Hash {
     /// - `name`: one of those that `js/subtle.js` lets through.
-    pub(super) fn of(name: &str) -> Self {
+    pub(super) fn from_name(name: &str) -> Self {
         match name {
             "SHA-1" => Self::Sha1,
             "SHA-384" => Self::Sha384,

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body_util::Full;
 use plimsoll_client::forward::Head;
-use plimsoll_client::grpc::{frame, messages};
+use plimsoll_client::grpc::{frame, messages, read_status_message};
 use plimsoll_formats::grpc::MethodName;
 use plimsoll_model::{Clock as _, GrpcStatus};
 use plimsoll_wire::SystemClock;
@@ -316,7 +316,7 @@ impl Reading {
             trailers: Vec::new(),
             content: Vec::new(),
         };
-        let headers = reading.take(fields);
+        let headers = reading.read_fields(fields);
         // A response that is only a status has it in its head; k6 shows it among the trailers.
         if reading.status.is_some() {
             reading.trailers.clone_from(&headers);
@@ -325,7 +325,7 @@ impl Reading {
         reading
     }
 
-    fn take<'a>(
+    fn read_fields<'a>(
         &mut self,
         fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
     ) -> Vec<(String, String)> {
@@ -340,8 +340,7 @@ impl Reading {
                     self.status = Some(code.unwrap_or(u64::MAX));
                 }
                 "grpc-message" => {
-                    let decoded = percent_encoding::percent_decode(value);
-                    self.message = decoded.decode_utf8_lossy().into_owned();
+                    self.message = read_status_message(value);
                 }
                 _ => taken.push((name, String::from_utf8_lossy(value).into_owned())),
             }
@@ -352,7 +351,7 @@ impl Reading {
     pub(super) fn trailers(&mut self, fields: &HeaderMap) {
         let fields = fields.iter();
         let bytes = fields.map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()));
-        self.trailers = self.take(bytes);
+        self.trailers = self.read_fields(bytes);
     }
 
     /// Status and message, once the response has ended.

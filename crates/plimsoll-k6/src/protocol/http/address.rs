@@ -255,10 +255,10 @@ impl Address {
 
     /// The same with another scheme, in lower case.
     #[must_use]
-    pub(crate) fn with_scheme(self, scheme: &str) -> Self {
+    pub(crate) fn with_scheme(&self, scheme: &str) -> Self {
         Self {
             scheme: scheme.to_owned(),
-            ..self
+            ..self.clone()
         }
     }
 

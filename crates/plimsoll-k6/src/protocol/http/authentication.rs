@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use plimsoll_client::forward::Fields;
 use plimsoll_client::{DigestAnswers, DigestLogin, Endpoint, basic_authorization};
 use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
@@ -46,7 +47,7 @@ impl Authentication {
     pub(super) fn answer(
         &mut self,
         status: u16,
-        fields: &[(String, String)],
+        fields: &Fields,
         method: &str,
         target: &Target,
     ) -> Option<String> {
@@ -54,8 +55,11 @@ impl Authentication {
             return None;
         }
         let challenges = fields.iter();
-        let challenges = challenges.filter(|(name, _)| name == "Www-Authenticate");
-        let challenges: Vec<_> = challenges.map(|(_, value)| value.as_str()).collect();
+        let challenges =
+            challenges.filter(|(name, _)| name.eq_ignore_ascii_case(b"www-authenticate"));
+        let challenges = challenges.map(|(_, value)| String::from_utf8_lossy(value));
+        let challenges: Vec<_> = challenges.collect();
+        let challenges: Vec<&str> = challenges.iter().map(AsRef::as_ref).collect();
         let endpoint = Endpoint::try_from(&target.url).ok()?;
         match self.login {
             Login::Basic => None,
@@ -110,7 +114,7 @@ impl Authentication {
                 let challenge = challenges.iter().find_map(|it| data(it, scheme))?;
                 let challenge = STANDARD.decode(challenge).ok()?;
                 let login = NtlmLogin::new(user, password.expose());
-                let nonce = crate::modules::random().ok()?;
+                let nonce = crate::crypto::random().ok()?;
                 let answer = login.authenticate(&challenge, SystemClock.wall(), nonce);
                 Some(field(scheme, &answer.ok()?))
             }

@@ -55,14 +55,13 @@ pub(crate) fn endpoint_of(
     target: &Target,
     authority: &mut Option<String>,
 ) -> Result<Endpoint, (u16, String)> {
-    let endpoint = Endpoint::try_from(&target.url)
-        .map_err(|error| error_code::invalid_url(target.url.as_str(), &error))?;
+    let endpoint = target.endpoint()?;
     if authority.is_none() {
         *authority = target
             .authority()
             .filter(|written| written != endpoint.authority());
     }
-    placed(user, &target.url, endpoint, authority)
+    placed(user, &target.url, endpoint.clone(), authority)
 }
 
 /// The endpoint with the address that the options give its host.

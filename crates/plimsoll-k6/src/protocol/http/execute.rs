@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::Full;
-use plimsoll_client::forward::{Head, Lease, may_retry};
+use plimsoll_client::forward::{Fields, Head, Lease, may_retry};
 use plimsoll_client::{DecodeLimits, Decoder, Endpoint, is_idempotent};
 use plimsoll_load::scenario::{ExchangeUnderWay, RecordedRequest};
 use plimsoll_model::{Clock as _, Exchange, Failure, FailureKind, Phase, Phases, Protocol};
@@ -17,12 +17,12 @@ use super::address::Address;
 use super::authentication::Authentication;
 use super::connections::endpoint_of;
 use super::error_code;
-use super::header::{Header, fields, shown_fields};
+use super::header::{Header, as_shown, fields};
 use super::redirect::{Redirects, referer};
 use super::request::{BodyForm, HttpRequest, Target};
-use super::response::{HttpResponse, Timings, canonical};
+use super::response::{HttpResponse, Timings, status_text};
+use crate::line_source::LineSource;
 use crate::options::HttpDebug;
-use crate::run::line_source::LineSource;
 use crate::user::{Hop, UserState};
 
 /// Bytes of a decoded response: k6 has no limit, but a compressed bomb must not end the generator.
@@ -60,18 +60,20 @@ struct Performing<'u> {
 /// The header of a request that was sent.
 #[derive(Debug, Default, Clone)]
 struct Sent {
-    fields: Vec<(String, String)>,
+    fields: Rc<Vec<(String, String)>>,
+    /// Where the script sets it.
+    host: Option<String>,
     cookies: Vec<(String, String)>,
 }
 
 /// The exchange under way, as far as it is known.
 #[derive(Default)]
 struct Current {
-    address: Address,
+    address: Rc<Address>,
     /// Whether a redirect has led there.
     is_redirected: bool,
     method: String,
-    fields: Vec<(String, String)>,
+    fields: Rc<Vec<(String, String)>>,
     began: Option<Instant>,
     timings: Timings,
     peer: Option<std::net::SocketAddr>,
@@ -90,8 +92,7 @@ struct Current {
 /// A response that was read.
 struct Received {
     status: u16,
-    reason: String,
-    fields: Vec<(String, String)>,
+    fields: Fields,
     content: Bytes,
     /// Why the content is not decoded.
     error: Option<(u16, String)>,
@@ -106,32 +107,30 @@ impl Performing<'_> {
         let mut authentication = Authentication::new(self.request.login);
         self.current.address = self.request.address.clone();
         self.current.method.clone_from(&method);
-        let mut target = Target::new(self.request.address.clone())?;
+        let mut target = self.user.targets.target(&self.request.address)?;
         loop {
             let received = self
                 .exchange(&method, &target, &fields, &content, &redirects)
                 .await?;
             self.current.is_challenge = authentication.is_challenge(received.status);
             let now = SystemClock.wall();
-            for (_, value) in received
-                .fields
-                .iter()
-                .filter(|(name, _)| name == "Set-Cookie")
-            {
+            let cookies = received.fields.iter();
+            for (_, value) in cookies.filter(|(name, _)| name.eq_ignore_ascii_case(b"set-cookie")) {
                 let mut jars = self.user.jars.borrow_mut();
-                jars.take(self.request.jar, &target.url, value.as_bytes(), now);
+                jars.store_cookie(self.request.jar, &target.url, value, now);
             }
-            let (status, received_fields) = (received.status, &received.fields);
-            if let Some(answer) = authentication.answer(status, received_fields, &method, &target) {
+            let status = received.status;
+            if let Some(answer) = authentication.answer(status, &received.fields, &method, &target)
+            {
                 self.measure(received.status, received.error.as_ref());
                 fields.retain(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
                 fields.push(("Authorization".to_owned(), answer));
                 continue;
             }
-            let location = received.fields.iter().find(|(name, _)| name == "Location");
-            let location = location.map(|(_, value)| value.as_str());
+            let location = received.fields.field("location");
+            let location = location.map(String::from_utf8_lossy);
             // A location that is no URL makes a failure of the response.
-            let followed = redirects.follow(&method, &target.address, status, location);
+            let followed = redirects.follow(&method, &target.address, status, location.as_deref());
             let redirect = followed.map_err(|error| (1000, error))?;
             self.measure(received.status, received.error.as_ref());
             let Some(redirect) = redirect else {
@@ -150,13 +149,14 @@ impl Performing<'_> {
                 fields.push(("Referer".to_owned(), referer));
             }
             method = redirect.method;
+            let address = Rc::new(redirect.address);
             self.current = Current {
-                address: redirect.address.clone(),
+                address: Rc::clone(&address),
                 is_redirected: true,
                 method: method.clone(),
                 ..Current::default()
             };
-            target = Target::new(redirect.address)?;
+            target = Rc::new(Target::new(address)?);
         }
     }
 
@@ -177,8 +177,10 @@ impl Performing<'_> {
             mut authority,
             cookies,
         } = fields(self.user, &self.request, target, given, keeps_cookies);
+        let fields = Rc::new(fields);
         self.first.get_or_insert_with(|| Sent {
-            fields: shown_fields(&fields, &self.request, authority.as_deref()),
+            fields: Rc::clone(&fields),
+            host: authority.clone(),
             cookies,
         });
         let now = SystemClock.now();
@@ -214,7 +216,7 @@ impl Performing<'_> {
             };
             self.leased(&lease, blocked);
             self.debug_request(&endpoint, &path_and_query, authority.as_deref(), content);
-            let mut head = Head::new(method, &path_and_query, &self.current.fields);
+            let mut head = Head::new(method, &path_and_query, &*self.current.fields);
             head.authority = authority.as_deref();
             let exchange = match lease.begin(&head, Full::new(content.clone())) {
                 Ok(exchange) => exchange,
@@ -251,16 +253,12 @@ impl Performing<'_> {
                 return Err((incomplete.failure, false));
             }
         };
-        let mut fields = Vec::new();
-        let mut coding = String::new();
-        for (name, value) in head.fields.iter() {
-            let name = canonical(&String::from_utf8_lossy(name));
-            let value = String::from_utf8_lossy(value).into_owned();
-            if name == "Content-Encoding" {
-                coding.clone_from(&value);
-            }
-            fields.push((name, value));
-        }
+        let codings = head.fields.iter();
+        let codings = codings.filter(|(name, _)| name.eq_ignore_ascii_case(b"content-encoding"));
+        let coding = codings
+            .last()
+            .map(|(_, value)| String::from_utf8_lossy(value));
+        let coding = coding.unwrap_or_default();
         let limits = DecodeLimits {
             bytes: MOST_BYTES,
             ratio: u64::MAX,
@@ -313,13 +311,9 @@ impl Performing<'_> {
             self.current.sent += completed.bytes_sent;
             self.current.received += completed.bytes_received;
         }
-        let reason = head.status.canonical_reason().unwrap_or_default();
         Ok(Received {
             status: head.status.as_u16(),
-            reason: format!("{} {reason}", head.status.as_u16())
-                .trim_end()
-                .to_owned(),
-            fields,
+            fields: head.fields,
             content: Bytes::from(content),
             error,
         })
@@ -350,8 +344,9 @@ impl Performing<'_> {
         let Some(debug) = self.user.shared.options.network.http_debug else {
             return;
         };
-        let start = format!("Response:\n{} {}\n", self.current.protocol, received.reason);
-        self.debug(start, &received.fields, &received.content, debug);
+        let status = status_text(received.status);
+        let start = format!("Response:\n{} {status}\n", self.current.protocol);
+        self.debug(start, &as_shown(&received.fields), &received.content, debug);
     }
 
     fn debug(
@@ -419,10 +414,10 @@ impl Performing<'_> {
             let passed = passed.unwrap_or_default();
             self.current.timings.waiting = passed.saturating_sub(self.current.timings.blocked);
         }
-        let shown = self.current.address.masked();
         if let Some(under_way) = self.current.under_way.take() {
             let exchange = self.exchanged(status, error);
             let is_expected = self.request.is_expected(status).unwrap_or(status < 400);
+            let shown = self.current.address.masked();
             let request = RecordedRequest {
                 method: &self.current.method,
                 name: self.request.name().unwrap_or(&shown),
@@ -432,7 +427,7 @@ impl Performing<'_> {
         }
         self.user.measure_exchange(&Hop {
             request: &self.request,
-            url: &shown,
+            address: &self.current.address,
             method: &self.current.method,
             status,
             timings: self.current.timings,
@@ -484,19 +479,13 @@ impl Performing<'_> {
 
     fn into_response(self, outcome: Result<Received, (u16, String)>) -> HttpResponse {
         let current = self.current;
-        let url = if outcome.is_ok() || current.is_redirected {
-            current.address.to_string()
-        } else {
-            self.request.written.clone()
-        };
         let sent = self.first.unwrap_or_default();
         let mut response = HttpResponse {
-            url,
-            masked_url: current.address.masked(),
+            has_url_as_written: outcome.is_err() && !current.is_redirected,
+            address: current.address,
             status: 0,
-            reason: String::new(),
             protocol: current.protocol,
-            fields: Vec::new(),
+            fields: Fields::default(),
             content: Bytes::new(),
             timings: current.timings,
             peer: current.peer,
@@ -505,13 +494,13 @@ impl Performing<'_> {
             error: String::new(),
             error_code: 0,
             sent_fields: sent.fields,
+            sent_host: sent.host,
             sent_cookies: sent.cookies,
             request: self.request,
         };
         match outcome {
             Ok(received) => {
                 response.status = received.status;
-                response.reason = received.reason;
                 response.fields = received.fields;
                 response.content = received.content;
                 response.error_code = error_code::of_status(received.status);

@@ -1,5 +1,6 @@
 //! The header of a request: the fields of the script, credentials, cookies.
 
+use plimsoll_client::forward::Fields;
 use plimsoll_client::{Endpoint, basic_authorization};
 use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
@@ -40,6 +41,15 @@ pub(super) fn shown_fields(
     shown.retain(|(name, _)| name != "Authorization" || is_given("authorization"));
     shown.extend(host.map(|host| ("Host".to_owned(), host.to_owned())));
     shown
+}
+
+/// Fields of a response as scripts see them: `content-type` as `Content-Type`.
+pub(crate) fn as_shown(fields: &Fields) -> Vec<(String, String)> {
+    let text = |bytes| String::from_utf8_lossy(bytes);
+    let fields = fields.iter();
+    fields
+        .map(|(name, value)| (canonical(&text(name)), text(value).into_owned()))
+        .collect()
 }
 
 /// The header of a request.

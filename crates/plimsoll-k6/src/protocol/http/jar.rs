@@ -56,11 +56,11 @@ impl Jars {
     }
 
     /// Takes the value of a `Set-Cookie` field.
-    pub(crate) fn take(&mut self, id: u32, url: &Url, field: &[u8], now: SystemTime) {
+    pub(crate) fn store_cookie(&mut self, id: u32, url: &Url, field: &[u8], now: SystemTime) {
         self.jars
             .entry(id)
             .or_default()
-            .take(field, place(url), now);
+            .store_cookie(field, place(url), now);
     }
 
     pub(crate) fn set(
@@ -91,14 +91,14 @@ impl Jars {
         if options.is_http_only {
             field.push_str("; HttpOnly");
         }
-        self.take(id, url, field.as_bytes(), now);
+        self.store_cookie(id, url, field.as_bytes(), now);
     }
 
     pub(crate) fn delete(&mut self, id: u32, url: &Url, name: &str, now: SystemTime) {
         // At the default path, and at the root, where most cookies are.
         for path in ["", "; Path=/"] {
             let field = format!("{name}=; Max-Age=0{path}");
-            self.take(id, url, field.as_bytes(), now);
+            self.store_cookie(id, url, field.as_bytes(), now);
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use md4::{Digest as _, Md4};
 
-use crate::modules::hmac_md5;
+use crate::crypto::hmac_md5;
 
 /// The user that a URL names.
 #[derive(Debug, Clone)]
@@ -216,7 +216,7 @@ fn wide(text: &str) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::modules::hex;
+    use crate::crypto::hex;
 
     /// Section 4.2.4.
     const SERVER: [u8; 8] = [0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef];

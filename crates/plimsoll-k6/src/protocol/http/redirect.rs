@@ -1,5 +1,7 @@
 //! Redirects as k6 follows them, which are those of Go's `net/http`.
 
+use std::rc::Rc;
+
 use super::address::Address;
 
 /// Counts the redirects of a request, and makes the request that follows each.
@@ -7,7 +9,7 @@ use super::address::Address;
 pub(super) struct Redirects {
     limit: u32,
     followed: u32,
-    first: Address,
+    first: Rc<Address>,
     has_left_domain: bool,
 }
 
@@ -25,7 +27,7 @@ pub(super) struct Redirect {
 impl Redirects {
     /// - `limit`: redirects that are followed.
     /// - `first`: where the request was sent.
-    pub(super) fn new(limit: u32, first: Address) -> Self {
+    pub(super) fn new(limit: u32, first: Rc<Address>) -> Self {
         Self {
             limit,
             followed: 0,
@@ -118,7 +120,7 @@ mod tests {
 
     fn follow(method: &str, status: u16, location: &str) -> Option<Redirect> {
         let from = address("http://a.test/x/y?q");
-        let mut redirects = Redirects::new(1, from.clone());
+        let mut redirects = Redirects::new(1, Rc::new(from.clone()));
         redirects
             .follow(method, &from, status, Some(location))
             .unwrap()
@@ -150,7 +152,7 @@ mod tests {
     #[test]
     fn chains_are_limited() {
         let from = address("http://a.test/");
-        let mut redirects = Redirects::new(1, from.clone());
+        let mut redirects = Redirects::new(1, Rc::new(from.clone()));
         let mut follow = |location| redirects.follow("GET", &from, 302, Some(location));
         assert!(follow("/b").unwrap().is_some());
         assert_eq!(follow("/c"), Ok(None));
@@ -172,7 +174,7 @@ mod tests {
             ("http://[::1]/", false),
         ] {
             let from = address("http://a.test/");
-            let mut redirects = Redirects::new(9, from.clone());
+            let mut redirects = Redirects::new(9, Rc::new(from.clone()));
             let redirect = redirects.follow("GET", &from, 307, Some(location));
             let redirect = redirect.unwrap().unwrap();
             assert_eq!(

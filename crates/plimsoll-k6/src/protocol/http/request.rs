@@ -1,13 +1,18 @@
 //! A request as a script describes it.
 
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use plimsoll_client::Endpoint;
 use plimsoll_script::js::{self, Array, Coerced, Ctx, FromJs as _, Object, Value};
 use url::Url;
 
 use super::address::Address;
-use crate::modules::throw_error;
+use super::error_code;
+use crate::go_error::throw_error;
 use crate::options::duration;
 use crate::user::UserState;
 
@@ -18,7 +23,7 @@ pub(crate) struct HttpRequest {
     /// As the script wrote it.
     pub(crate) written: String,
     /// As k6 shows it.
-    pub(crate) address: Address,
+    pub(crate) address: Rc<Address>,
     pub(crate) fields: Vec<(String, String)>,
     /// With whether each takes the place of one of the jar.
     pub(crate) cookies: Vec<(String, String, bool)>,
@@ -32,7 +37,7 @@ pub(crate) struct HttpRequest {
     pub(crate) tags: Vec<(String, String)>,
     pub(crate) body_form: BodyForm,
     /// Ranges of expected statuses; `None` measures no failures.
-    pub(crate) expected: Option<Vec<(u16, u16)>>,
+    pub(crate) expected: Option<Cow<'static, [(u16, u16)]>>,
     pub(crate) throws: bool,
     pub(crate) login: Login,
 }
@@ -49,16 +54,18 @@ pub(crate) enum Login {
 }
 
 /// Where a request is sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Target {
-    pub(crate) address: Address,
+    pub(crate) address: Rc<Address>,
     /// The same in the form of the URL Standard, by which connections and cookies are found.
     pub(crate) url: Url,
+    /// Without what the options say of its host.
+    endpoint: OnceCell<Endpoint>,
 }
 
 impl Target {
     /// Fails, with a code and its text, if nothing can be sent there: k6 finds that when it sends, so it is a request.
-    pub(crate) fn new(address: Address) -> Result<Self, (u16, String)> {
+    pub(crate) fn new(address: Rc<Address>) -> Result<Self, (u16, String)> {
         if !matches!(address.scheme(), "http" | "https") {
             let scheme = address.scheme();
             return Err((1000, format!("unsupported protocol scheme {scheme:?}")));
@@ -67,13 +74,27 @@ impl Target {
             return Err((1000, "http: no Host in request URL".to_owned()));
         }
         match Url::parse(&address.to_string()) {
-            Ok(url) => Ok(Self { address, url }),
+            Ok(url) => Ok(Self {
+                address,
+                url,
+                endpoint: OnceCell::new(),
+            }),
             Err(url::ParseError::InvalidPort) => Err((
                 1210,
                 format!("dial tcp: address {}: invalid port", address.host()),
             )),
             Err(_) => Err((1101, "lookup: no such host".to_owned())),
         }
+    }
+
+    /// Fails, with a code and its text, if the URL has no host to connect to.
+    pub(crate) fn endpoint(&self) -> Result<&Endpoint, (u16, String)> {
+        if let Some(endpoint) = self.endpoint.get() {
+            return Ok(endpoint);
+        }
+        let endpoint = Endpoint::try_from(&self.url)
+            .map_err(|error| error_code::invalid_url(self.url.as_str(), &error))?;
+        Ok(self.endpoint.get_or_init(|| endpoint))
     }
 
     /// Host and port for the field `Host`, where they are not those of the URL Standard.
@@ -116,15 +137,43 @@ pub(crate) enum BodyForm {
     None,
 }
 
+/// Statuses that are expected where the script says nothing of them.
+const EXPECTED: &[(u16, u16)] = &[(200, 399)];
+
 impl HttpRequest {
+    /// A request without content and parameters.
+    fn new(user: &UserState, method: String, written: String, address: Rc<Address>) -> Self {
+        let options = &user.shared.options;
+        Self {
+            method,
+            written,
+            address,
+            fields: Vec::new(),
+            cookies: Vec::new(),
+            content: Bytes::new(),
+            plain: Bytes::new(),
+            jar: 0,
+            timeout: Duration::from_mins(1),
+            redirects: options.max_redirects,
+            tags: user.tags(),
+            body_form: if options.discards_bodies {
+                BodyForm::None
+            } else {
+                BodyForm::Text
+            },
+            expected: Some(Cow::Borrowed(EXPECTED)),
+            throws: options.throws,
+            login: Login::Basic,
+        }
+    }
+
     /// The tag `name` that the script has set.
     pub(crate) fn name(&self) -> Option<&str> {
         name_of(&self.tags)
     }
 
     pub(crate) fn is_expected(&self, status: u16) -> Option<bool> {
-        let ranges = self.expected.as_ref()?;
-        let mut ranges = ranges.iter();
+        let mut ranges = self.expected.as_ref()?.iter();
         Some(ranges.any(|(least, most)| (*least..=*most).contains(&status)))
     }
 }
@@ -136,7 +185,11 @@ pub(crate) fn name_of(tags: &[(String, String)]) -> Option<&str> {
 }
 
 /// The URL of a request: a text, and nothing else.
-fn address<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<(String, Address), RefusedRequest> {
+fn address<'js>(
+    ctx: &Ctx<'js>,
+    user: &UserState,
+    value: Value<'js>,
+) -> Result<(String, Rc<Address>), RefusedRequest> {
     let invalid = |text: String| RefusedRequest::Invalid(1020, format!("invalid URL: {text}"));
     if !value.is_string() {
         let shown = if value.is_undefined() || value.is_null() {
@@ -147,13 +200,26 @@ fn address<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<(String, Address), 
         return Err(invalid(format!("'#{shown}'")));
     }
     let written = Coerced::<String>::from_js(ctx, value)?.0;
-    match Address::parse(&written) {
+    match user.targets.address(&written) {
         Ok(address) => Ok((written, address)),
         Err(error) => Err(invalid(error.to_string())),
     }
 }
 
-/// Reads the arguments of the native functions: method, URL, name of a template, body, content type, params, callback, jar.
+/// A request of which the script has given method and URL alone.
+pub(crate) fn parse_plain<'js>(
+    ctx: &Ctx<'js>,
+    user: &UserState,
+    method: Value<'js>,
+    url: Value<'js>,
+) -> Result<HttpRequest, RefusedRequest> {
+    let method = String::from_js(ctx, method)?;
+    let (written, address) = address(ctx, user, url)?;
+    Ok(HttpRequest::new(user, method, written, address))
+}
+
+/// Reads the arguments of the native functions: method, URL, name of a template, body, content type, params, expected statuses
+/// (an array of their limits, null for none, a text for an error, otherwise the usual ones), jar.
 pub(crate) fn parse<'js>(
     ctx: &Ctx<'js>,
     user: &UserState,
@@ -164,37 +230,24 @@ pub(crate) fn parse<'js>(
         value.unwrap_or_else(|| Value::new_undefined(ctx.clone()))
     };
     let method = String::from_js(ctx, argument(0))?;
-    let (written, address) = address(ctx, argument(1))?;
+    let (written, address) = address(ctx, user, argument(1))?;
     let content = bytes_of(&argument(3)).unwrap_or_default();
-    let options = &user.shared.options;
     let mut request = HttpRequest {
-        method,
-        written,
-        address,
-        fields: Vec::new(),
-        cookies: Vec::new(),
         plain: content.clone(),
         content,
         jar: u32::from_js(ctx, argument(7))?,
-        timeout: Duration::from_mins(1),
-        redirects: options.max_redirects,
-        tags: user.tags(),
-        body_form: if options.discards_bodies {
-            BodyForm::None
-        } else {
-            BodyForm::Text
-        },
-        expected: None,
-        throws: options.throws,
-        login: Login::Basic,
+        ..HttpRequest::new(user, method, written, address)
     };
     if let Some(text) = argument(6).as_string() {
         return Err(RefusedRequest::Invalid(0, text.to_string()?));
     }
-    if let Some(ranges) = argument(6).as_array() {
+    let expected = argument(6);
+    if let Some(ranges) = expected.as_array() {
         let ranges: Vec<u16> = ranges.iter().collect::<js::Result<_>>()?;
         let pairs = ranges.chunks_exact(2).map(|pair| (pair[0], pair[1]));
         request.expected = Some(pairs.collect());
+    } else if expected.is_null() {
+        request.expected = None;
     }
     if let Some(params) = argument(5).as_object() {
         read_params(ctx, user, params, &mut request)?;

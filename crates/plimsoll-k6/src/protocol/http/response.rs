@@ -1,11 +1,16 @@
 //! The outcome of a request, and its form in scripts.
 
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use plimsoll_client::forward::Fields;
+use plimsoll_script::LazyProperties;
 use plimsoll_script::js::{self, Array, ArrayBuffer, Ctx, IntoJs as _, Object, Value};
 
+use super::address::Address;
+use super::header::{as_shown, shown_fields};
 use super::request::{BodyForm, HttpRequest};
 use crate::options::duration::millis;
 
@@ -13,15 +18,14 @@ use crate::options::duration::millis;
 #[derive(Debug)]
 pub(crate) struct HttpResponse {
     pub(crate) request: HttpRequest,
-    /// That of the last request; as the script wrote it if the first one failed.
-    pub(crate) url: String,
-    /// The same for messages: without user and password.
-    pub(crate) masked_url: String,
+    /// That of the last request.
+    pub(crate) address: Rc<Address>,
+    /// The first request failed: scripts see its URL as they wrote it.
+    pub(crate) has_url_as_written: bool,
     /// 0 if there is no response.
     pub(crate) status: u16,
-    pub(crate) reason: String,
     pub(crate) protocol: &'static str,
-    pub(crate) fields: Vec<(String, String)>,
+    pub(crate) fields: Fields,
     /// Decoded.
     pub(crate) content: Bytes,
     pub(crate) timings: Timings,
@@ -31,7 +35,9 @@ pub(crate) struct HttpResponse {
     pub(crate) error: String,
     pub(crate) error_code: u16,
     /// The fields that were sent first.
-    pub(crate) sent_fields: Vec<(String, String)>,
+    pub(crate) sent_fields: Rc<Vec<(String, String)>>,
+    /// The host of that request, where the script sets it.
+    pub(crate) sent_host: Option<String>,
     pub(crate) sent_cookies: Vec<(String, String)>,
 }
 
@@ -53,65 +59,119 @@ impl Timings {
     }
 }
 
-/// What the constructor of `Response` takes, in its order.
-pub(crate) fn to_parts<'js>(ctx: &Ctx<'js>, response: &HttpResponse) -> js::Result<Value<'js>> {
-    let parts = Array::new(ctx.clone())?;
-    let mut count = 0;
-    let mut push = |value: Value<'js>| {
-        count += 1;
-        parts.set(count - 1, value)
-    };
-    let text = |text: &str| js::String::from_str(ctx.clone(), text).map(js::String::into_value);
-    let number = |time: Duration| millis(time).into_js(ctx);
-    let peer = response.peer;
-    let ip = peer.map(|peer| peer.ip().to_string()).unwrap_or_default();
-    push(text(&ip)?)?;
-    push(i32::from(peer.map_or(0, |peer| peer.port())).into_js(ctx)?)?;
-    push(text(&response.url)?)?;
-    push(i32::from(response.status).into_js(ctx)?)?;
-    push(text(&response.reason)?)?;
-    push(text(response.protocol)?)?;
-    push(headers(ctx, &response.fields)?.into_value())?;
-    push(cookies(ctx, response)?.into_value())?;
-    push(body(ctx, response)?)?;
-    let timings = &response.timings;
-    push(number(timings.duration())?)?;
-    push(number(timings.blocked)?)?;
-    push(number(timings.connecting)?)?;
-    push(number(timings.tls_handshaking)?)?;
-    push(number(timings.sending)?)?;
-    push(number(timings.waiting)?)?;
-    push(number(timings.receiving)?)?;
-    push(text(&response.tls_version)?)?;
-    push(text(&response.tls_cipher)?)?;
-    push(text(&response.error)?)?;
-    push(i32::from(response.error_code).into_js(ctx)?)?;
-    // Also behind a redirect that changed it, as by k6.
-    push(text(response.request.method.as_str())?)?;
-    push(sent_headers(ctx, response)?.into_value())?;
-    push(text(&String::from_utf8_lossy(&response.request.plain))?)?;
-    push(sent_cookies(ctx, response)?.into_value())?;
-    push(text(&response.request.address.to_string())?)?;
-    Ok(parts.into_value())
+/// The properties of a response in scripts, in k6's order.
+pub(crate) const PROPERTIES: [&str; 16] = [
+    "remote_ip",
+    "remote_port",
+    "url",
+    "status",
+    "status_text",
+    "proto",
+    "headers",
+    "cookies",
+    "body",
+    "timings",
+    "tls_version",
+    "tls_cipher_suite",
+    "error",
+    "error_code",
+    "request",
+    "ocsp",
+];
+
+impl LazyProperties for HttpResponse {
+    fn make<'js>(&self, ctx: &Ctx<'js>, index: usize) -> js::Result<Value<'js>> {
+        let text = |text: &str| js::String::from_str(ctx.clone(), text).map(js::String::into_value);
+        match PROPERTIES[index] {
+            "remote_ip" => text(
+                &self
+                    .peer
+                    .map(|peer| peer.ip().to_string())
+                    .unwrap_or_default(),
+            ),
+            "remote_port" => i32::from(self.peer.map_or(0, |peer| peer.port())).into_js(ctx),
+            "url" if self.has_url_as_written => text(&self.request.written),
+            "url" => text(&self.address.to_string()),
+            "status" => i32::from(self.status).into_js(ctx),
+            "status_text" => text(&status_text(self.status)),
+            "proto" => text(self.protocol),
+            "headers" => headers(ctx, &as_shown(&self.fields)).map(Object::into_value),
+            "cookies" => cookies(ctx, self).map(Object::into_value),
+            "body" => body(ctx, self),
+            "timings" => timings(ctx, &self.timings).map(Object::into_value),
+            "tls_version" => text(&self.tls_version),
+            "tls_cipher_suite" => text(&self.tls_cipher),
+            "error" => text(&self.error),
+            "error_code" => i32::from(self.error_code).into_js(ctx),
+            "request" => request(ctx, self).map(Object::into_value),
+            _ => ocsp(ctx).map(Object::into_value),
+        }
+    }
 }
 
-/// The same of a request that was none: it has no `Response.request`.
-pub(crate) fn refused_parts<'js>(ctx: &Ctx<'js>, code: u16, error: &str) -> js::Result<Value<'js>> {
-    let parts = Array::new(ctx.clone())?;
-    for index in [0, 2, 4, 5, 16, 17] {
-        parts.set(index, "")?;
+/// The response to a request whose arguments are wrong, so that none was sent.
+#[derive(Debug)]
+pub(crate) struct NoResponse {
+    pub(crate) error_code: u16,
+    pub(crate) error: String,
+}
+
+impl LazyProperties for NoResponse {
+    fn make<'js>(&self, ctx: &Ctx<'js>, index: usize) -> js::Result<Value<'js>> {
+        match PROPERTIES[index] {
+            "remote_port" | "status" => 0.into_js(ctx),
+            "headers" | "cookies" => Object::new(ctx.clone()).map(Object::into_value),
+            // k6 has an empty list of bytes there, which counts as true.
+            "body" => Array::new(ctx.clone()).map(Array::into_value),
+            "timings" => timings(ctx, &Timings::default()).map(Object::into_value),
+            "error" => self.error.as_str().into_js(ctx),
+            "error_code" => i32::from(self.error_code).into_js(ctx),
+            "request" => Ok(Value::new_null(ctx.clone())),
+            "ocsp" => ocsp(ctx).map(Object::into_value),
+            _ => "".into_js(ctx),
+        }
     }
-    for index in [1, 3, 9, 10, 11, 12, 13, 14, 15] {
-        parts.set(index, 0)?;
+}
+
+fn timings<'js>(ctx: &Ctx<'js>, timings: &Timings) -> js::Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    for (name, time) in [
+        ("duration", timings.duration()),
+        ("blocked", timings.blocked),
+        ("looking_up", Duration::ZERO),
+        ("connecting", timings.connecting),
+        ("tls_handshaking", timings.tls_handshaking),
+        ("sending", timings.sending),
+        ("waiting", timings.waiting),
+        ("receiving", timings.receiving),
+    ] {
+        object.set(name, millis(time))?;
     }
-    for index in [6, 7] {
-        parts.set(index, Object::new(ctx.clone())?)?;
+    Ok(object)
+}
+
+fn request<'js>(ctx: &Ctx<'js>, response: &HttpResponse) -> js::Result<Object<'js>> {
+    let request = &response.request;
+    let object = Object::new(ctx.clone())?;
+    // Also behind a redirect that changed it, as by k6.
+    object.set("method", request.method.as_str())?;
+    object.set("url", request.address.to_string())?;
+    object.set("headers", sent_headers(ctx, response)?)?;
+    object.set("body", &*String::from_utf8_lossy(&request.plain))?;
+    object.set("cookies", sent_cookies(ctx, response)?)?;
+    Ok(object)
+}
+
+/// Of a response whose certificate nobody has asked about.
+fn ocsp<'js>(ctx: &Ctx<'js>) -> js::Result<Object<'js>> {
+    let object = Object::new(ctx.clone())?;
+    for name in ["produced_at", "this_update", "next_update", "revoked_at"] {
+        object.set(name, 0)?;
     }
-    // k6 has an empty list of bytes there, which counts as true.
-    parts.set(8, Array::new(ctx.clone())?)?;
-    parts.set(18, error)?;
-    parts.set(19, code)?;
-    Ok(parts.into_value())
+    for name in ["revocation_reason", "status"] {
+        object.set(name, "")?;
+    }
+    Ok(object)
 }
 
 fn body<'js>(ctx: &Ctx<'js>, response: &HttpResponse) -> js::Result<Value<'js>> {
@@ -154,7 +214,8 @@ fn headers<'js>(ctx: &Ctx<'js>, fields: &[(String, String)]) -> js::Result<Objec
 fn cookies<'js>(ctx: &Ctx<'js>, response: &HttpResponse) -> js::Result<Object<'js>> {
     let object = Object::new(ctx.clone())?;
     let fields = response.fields.iter();
-    for (_, field) in fields.filter(|(name, _)| name == "Set-Cookie") {
+    for (_, field) in fields.filter(|(name, _)| name.eq_ignore_ascii_case(b"set-cookie")) {
+        let field = String::from_utf8_lossy(field);
         let mut parts = field.split(';');
         let Some((name, value)) = parts.next().and_then(|pair| pair.split_once('=')) else {
             continue;
@@ -206,7 +267,8 @@ fn list_of<'js>(ctx: &Ctx<'js>, object: &Object<'js>, name: &str) -> js::Result<
 
 fn sent_headers<'js>(ctx: &Ctx<'js>, response: &HttpResponse) -> js::Result<Object<'js>> {
     let headers = Object::new(ctx.clone())?;
-    for (name, value) in &response.sent_fields {
+    let host = response.sent_host.as_deref();
+    for (name, value) in &shown_fields(&response.sent_fields, &response.request, host) {
         let list = list_of(ctx, &headers, name)?;
         list.set(list.len(), value.as_str())?;
     }
@@ -224,6 +286,15 @@ fn sent_cookies<'js>(ctx: &Ctx<'js>, response: &HttpResponse) -> js::Result<Obje
         list.set(list.len(), cookie)?;
     }
     Ok(cookies)
+}
+
+/// The status with its standard phrase; empty if there is no response.
+pub(super) fn status_text(status: u16) -> String {
+    let Ok(code) = http::StatusCode::from_u16(status) else {
+        return String::new();
+    };
+    let reason = code.canonical_reason().unwrap_or_default();
+    format!("{status} {reason}").trim_end().to_owned()
 }
 
 /// `content-type` as `Content-Type`.

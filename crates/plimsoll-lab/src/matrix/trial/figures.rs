@@ -61,7 +61,7 @@ impl Figures {
                 tally.failed
             )));
         }
-        let own = OwnSummary::of(output);
+        let own = OwnSummary::from_output(output);
         let usage = |side: &Side| side.watched.as_ref().and_then(ObservedSide::usage);
         let target = sides.target.as_ref().and_then(usage);
         let mut upstreams: Vec<Usage> = sides.upstreams.iter().filter_map(usage).collect();
@@ -119,7 +119,7 @@ struct OwnSummary {
 }
 
 impl OwnSummary {
-    fn of(output: &str) -> Self {
+    fn from_output(output: &str) -> Self {
         let Ok(document) = serde_json::from_str::<serde_json::Value>(output.trim()) else {
             return Self::default();
         };

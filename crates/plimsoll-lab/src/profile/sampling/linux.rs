@@ -54,7 +54,10 @@ const CONTEXTS: u64 = (-4095_i64).cast_unsigned();
 const CONTEXT_KERNEL: u64 = (-128_i64).cast_unsigned();
 const CONTEXT_USER: u64 = (-512_i64).cast_unsigned();
 
-pub(super) fn take(plan: &ProfilePlan, interrupt: &Interrupt) -> Result<Profile, ProfileError> {
+pub(super) fn take_profile(
+    plan: &ProfilePlan,
+    interrupt: &Interrupt,
+) -> Result<Profile, ProfileError> {
     let mut sampling = Sampling::new(plan);
     for pid in &plan.pids {
         if !is_there(*pid) {

@@ -9,6 +9,6 @@ pub(super) fn family(_: &[u32]) -> Vec<u32> {
     Vec::new()
 }
 
-pub(super) fn take(_: &ProfilePlan, _: &Interrupt) -> Result<Profile, ProfileError> {
+pub(super) fn take_profile(_: &ProfilePlan, _: &Interrupt) -> Result<Profile, ProfileError> {
     Err(ProfileError::NoPerfEvents)
 }

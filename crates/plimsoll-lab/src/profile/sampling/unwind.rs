@@ -141,16 +141,16 @@ struct Tables {
 impl Tables {
     fn of_mapping(pid: u32, mapping: &Mapping) -> Option<Self> {
         if mapping.path == Path::new(VDSO) {
-            return Self::of(&*own_vdso()?);
+            return Self::from_data(&*own_vdso()?);
         }
         Self::of_file(&mapping.file(pid)?)
     }
 
     fn of_file(path: &Path) -> Option<Self> {
-        Self::of(&ReadCache::new(File::open(path).ok()?))
+        Self::from_data(&ReadCache::new(File::open(path).ok()?))
     }
 
-    fn of<'data>(data: impl ReadRef<'data>) -> Option<Self> {
+    fn from_data<'data>(data: impl ReadRef<'data>) -> Option<Self> {
         let object = object::File::parse(data).ok()?;
         let range = |name| {
             let section = object.section_by_name(name)?;
@@ -235,8 +235,8 @@ mod tests {
     #[test]
     fn this_program_and_the_kernels_part_of_it_have_tables() {
         assert!(has_tables(std::process::id()));
-        assert!(Tables::of(&*own_vdso().unwrap()).is_some());
-        assert!(Tables::of(&b"#!/bin/sh"[..]).is_none());
+        assert!(Tables::from_data(&*own_vdso().unwrap()).is_some());
+        assert!(Tables::from_data(&b"#!/bin/sh"[..]).is_none());
     }
 
     #[test]

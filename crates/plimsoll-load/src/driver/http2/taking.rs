@@ -26,7 +26,7 @@ pub(super) struct News {
 }
 
 /// Takes the responses of one connection.
-pub(super) struct Taking<'a, W> {
+pub(super) struct ResponseReading<'a, W> {
     pub(super) endpoint: usize,
     pub(super) places: &'a mut [StreamSlot<W>],
     pub(super) coalescing: Option<&'a Coalescing>,
@@ -37,7 +37,7 @@ pub(super) struct Taking<'a, W> {
     pub(super) has_carried: bool,
 }
 
-impl<W: HttpWorkload> Taking<'_, W> {
+impl<W: HttpWorkload> ResponseReading<'_, W> {
     #[inline]
     fn reader(&mut self, token: u32) -> &mut W::Reader {
         self.places[token as usize].workload.reader_mut()
@@ -62,7 +62,7 @@ impl<W: HttpWorkload> Taking<'_, W> {
     }
 }
 
-impl<W: HttpWorkload> Responses for Taking<'_, W> {
+impl<W: HttpWorkload> Responses for ResponseReading<'_, W> {
     #[inline]
     fn wants_fields(&self) -> bool {
         // All places have the same workload.

@@ -222,6 +222,19 @@ impl Registry {
         series
     }
 
+    /// The names of tags by which sub-metrics tell samples apart.
+    pub fn tag_names(&self) -> Vec<String> {
+        let metrics = self.lock();
+        let tags = metrics.all.iter().flat_map(|metric| &metric.sub_metrics);
+        let mut names: Vec<_> = tags
+            .flat_map(|sub| &sub.tags)
+            .map(|(name, _)| name.clone())
+            .collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
     /// The id of a metric.
     pub fn find(&self, name: &str) -> Result<MetricId, MetricError> {
         let metrics = self.lock();

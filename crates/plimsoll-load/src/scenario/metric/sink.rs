@@ -45,7 +45,7 @@ pub type TrendSink = Trend;
 
 impl Sink {
     /// Without samples, for a series of the metric.
-    pub fn of(metric: &Metric) -> Self {
+    pub fn for_metric(metric: &Metric) -> Self {
         if metric.kind == MetricKind::Trend && metric.is_exact {
             return Self::Trend(Box::new(Trend::exact()));
         }

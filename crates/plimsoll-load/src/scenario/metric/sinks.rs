@@ -1,5 +1,6 @@
 //! The aggregates of one worker, or of all.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ pub struct Sinks {
     points: Option<Points>,
     /// Of the next samples.
     metadata: Option<Metadata>,
+    /// Those of sub-metrics, which are all there once a sample is added.
+    tag_names: OnceCell<Vec<String>>,
 }
 
 impl Sinks {
@@ -30,6 +33,7 @@ impl Sinks {
             series: Vec::new(),
             points: None,
             metadata: None,
+            tag_names: OnceCell::new(),
         }
     }
 
@@ -43,6 +47,12 @@ impl Sinks {
     /// Whether the samples themselves are kept.
     pub fn keeps_points(&self) -> bool {
         self.points.is_some()
+    }
+
+    /// Whether it makes a difference that the next sample has a tag of this name.
+    pub fn wants_tag(&self, name: &str) -> bool {
+        let names = self.tag_names.get_or_init(|| self.registry.tag_names());
+        self.keeps_points() || names.iter().any(|known| known == name)
     }
 
     /// The metadata of the samples that are added from now on, by name.
@@ -76,12 +86,12 @@ impl Sinks {
             points.add(id, value, tags, self.metadata.as_ref(), at);
         }
         sink(&mut self.series, metric.series)
-            .get_or_insert_with(|| Sink::of(metric))
+            .get_or_insert_with(|| Sink::for_metric(metric))
             .add(value, at);
         for sub_metric in &metric.sub_metrics {
             if sub_metric.matches(tags) {
                 sink(&mut self.series, sub_metric.series)
-                    .get_or_insert_with(|| Sink::of(metric))
+                    .get_or_insert_with(|| Sink::for_metric(metric))
                     .add(value, at);
             }
         }
@@ -112,13 +122,14 @@ impl Sinks {
 
     /// Takes what there is and goes on without samples.
     #[must_use]
-    pub fn take(&mut self) -> Self {
+    pub fn take_samples(&mut self) -> Self {
         Self {
             registry: self.registry.clone(),
             known: self.known.clone(),
             series: std::mem::take(&mut self.series),
             points: self.points.as_mut().map(std::mem::take),
             metadata: None,
+            tag_names: self.tag_names.clone(),
         }
     }
 

@@ -43,7 +43,7 @@ fn samples_go_to_their_metric_and_the_sub_metrics_whose_tags_they_have() {
     assert!(matches!(all, Some(Sink::Counter(15.0))), "{all:?}");
     let some = sinks.series(sub);
     assert!(matches!(some, Some(Sink::Counter(1.0))), "{some:?}");
-    let taken = sinks.take();
+    let taken = sinks.take_samples();
     assert!(sinks.is_empty());
     sinks.add(id, 1.0, &[], AT);
     sinks.merge(&taken);
@@ -143,7 +143,7 @@ fn samples_are_kept_where_they_are_wanted_and_taken_once() {
     let mut keeping = Sinks::new(registry).with_points();
     keeping.add(id, 1.0, &tags, at);
     keeping.add(id, 2.0, &tags, at);
-    let mut handed_over = keeping.take();
+    let mut handed_over = keeping.take_samples();
     keeping.add(id, 3.0, &[], at);
     keeping.merge(&handed_over);
     let values = |points: &Points| {

@@ -30,7 +30,7 @@ pub(crate) struct OpenPacer {
     /// Its number, from 0.
     number: Cell<u64>,
     on_full: OnFull,
-    seats: Box<[Seat]>,
+    slots: Box<[UserSlot]>,
     /// Connections that wait, the longest idle first: all of them get used.
     idle: RefCell<VecDeque<usize>>,
     /// Arrivals are overdue and no connection is idle.
@@ -41,14 +41,14 @@ pub(crate) struct OpenPacer {
 
 /// Where an idle connection waits for an arrival.
 #[derive(Debug, Default)]
-struct Seat {
+struct UserSlot {
     arrival: Cell<Option<Arrival>>,
     waker: RefCell<Option<Waker>>,
-    /// Where several seats belong to one connection: its row, and the place in it.
+    /// Where several slots belong to one connection: its row, and the place in it.
     row: Option<(Rc<Row>, u32)>,
 }
 
-/// The seats of a connection that carries several exchanges at a time.
+/// The slots of a connection that carries several exchanges at a time.
 #[derive(Debug, Default)]
 struct Row {
     /// Places that were handed an arrival.
@@ -85,14 +85,14 @@ impl Arrival {
 pub(crate) struct OpenRow {
     pacer: Rc<OpenPacer>,
     row: Rc<Row>,
-    first_seat: usize,
+    first_slot: usize,
 }
 
 /// One connection's view of the shared schedule.
 #[derive(Debug)]
 pub(crate) struct OpenUser {
     pacer: Rc<OpenPacer>,
-    seat: usize,
+    slot: usize,
 }
 
 impl OpenPacer {
@@ -106,12 +106,12 @@ impl OpenPacer {
         streams: Option<usize>,
     ) -> Self {
         let places = streams.unwrap_or(1);
-        let mut seats: Vec<Seat> = Vec::with_capacity(connections * places);
+        let mut slots: Vec<UserSlot> = Vec::with_capacity(connections * places);
         for _ in 0..connections {
             let row = streams.map(|streams| Rc::new(Row::with_capacity(streams)));
-            seats.extend((0_u32..).take(places).map(|place| Seat {
+            slots.extend((0_u32..).take(places).map(|place| UserSlot {
                 row: row.clone().map(|row| (row, place)),
-                ..Seat::default()
+                ..UserSlot::default()
             }));
         }
         let pacer = Self {
@@ -120,8 +120,8 @@ impl OpenPacer {
             next: Cell::new(None),
             number: Cell::new(0),
             on_full,
-            idle: RefCell::new(VecDeque::with_capacity(seats.len())),
-            seats: seats.into(),
+            idle: RefCell::new(VecDeque::with_capacity(slots.len())),
+            slots: slots.into(),
             is_behind: Cell::new(false),
             caught_up: Notify::new(),
             dropped: Cell::new(0),
@@ -130,21 +130,21 @@ impl OpenPacer {
         pacer
     }
 
-    /// The view of connection number `seat` of this worker.
-    pub(crate) fn user(self: &Rc<Self>, seat: usize) -> OpenUser {
+    /// The view of connection number `slot` of this worker.
+    pub(crate) fn user(self: &Rc<Self>, slot: usize) -> OpenUser {
         OpenUser {
             pacer: Rc::clone(self),
-            seat,
+            slot,
         }
     }
 
-    /// The view of the connection whose seats begin with number `first_seat`.
-    pub(crate) fn row(self: &Rc<Self>, first_seat: usize) -> OpenRow {
-        let row = self.seats[first_seat].row.as_ref();
+    /// The view of the connection whose slots begin with number `first_slot`.
+    pub(crate) fn row(self: &Rc<Self>, first_slot: usize) -> OpenRow {
+        let row = self.slots[first_slot].row.as_ref();
         OpenRow {
             pacer: Rc::clone(self),
             row: row.map_or_else(Rc::default, |(row, _)| Rc::clone(row)),
-            first_seat,
+            first_slot,
         }
     }
 
@@ -175,8 +175,8 @@ impl OpenPacer {
             self.hand_out(now);
         }
         self.gate.stop();
-        for seat in self.idle.borrow_mut().drain(..) {
-            self.seats[seat].wake();
+        for slot in self.idle.borrow_mut().drain(..) {
+            self.slots[slot].wake();
         }
     }
 
@@ -203,7 +203,7 @@ impl OpenPacer {
             self.advance();
         }
         // Some were handed to a connection which did not get to begin them.
-        for arrival in self.seats.iter().filter_map(|seat| seat.arrival.take()) {
+        for arrival in self.slots.iter().filter_map(|slot| slot.arrival.take()) {
             if arrival.in_window {
                 miss(now.saturating_duration_since(arrival.intended));
             }
@@ -237,14 +237,14 @@ impl OpenPacer {
             };
             let number = self.number.get();
             self.advance();
-            if let Some(seat) = idle {
+            if let Some(slot) = idle {
                 self.idle.borrow_mut().pop_front();
                 let arrival = Arrival {
                     intended,
                     in_window,
                     number,
                 };
-                self.seats[seat].hand(arrival);
+                self.slots[slot].hand(arrival);
             } else {
                 self.dropped.set(self.dropped.get() + u64::from(in_window));
             }
@@ -278,7 +278,7 @@ impl OpenPacer {
     }
 }
 
-impl Seat {
+impl UserSlot {
     fn hand(&self, arrival: Arrival) {
         self.arrival.set(Some(arrival));
         if let Some((row, place)) = &self.row {
@@ -318,8 +318,8 @@ impl OpenRow {
         if let Some(arrival) = pacer.take_overdue(now) {
             return Some(arrival.start(now, None));
         }
-        let seat = self.first_seat + place as usize;
-        pacer.idle.borrow_mut().push_back(seat);
+        let slot = self.first_slot + place as usize;
+        pacer.idle.borrow_mut().push_back(slot);
         if pacer.is_behind.replace(false) {
             pacer.caught_up.notify_one();
         }
@@ -331,7 +331,7 @@ impl OpenRow {
         let pacer = &self.pacer;
         let place = self.row.handed.borrow_mut().pop_front();
         if let Some(place) = place
-            && let Some(arrival) = pacer.seats[self.first_seat + place as usize].arrival.take()
+            && let Some(arrival) = pacer.slots[self.first_slot + place as usize].arrival.take()
         {
             let started = SystemClock.now();
             let lag = started.saturating_duration_since(arrival.intended);
@@ -376,19 +376,19 @@ impl OpenUser {
 
     async fn wait_for_arrival(&self) -> Option<Arrival> {
         let pacer = &self.pacer;
-        let seat = &pacer.seats[self.seat];
-        pacer.idle.borrow_mut().push_back(self.seat);
+        let slot = &pacer.slots[self.slot];
+        pacer.idle.borrow_mut().push_back(self.slot);
         if pacer.is_behind.replace(false) {
             pacer.caught_up.notify_one();
         }
         poll_fn(|context| {
-            if let Some(arrival) = seat.arrival.take() {
+            if let Some(arrival) = slot.arrival.take() {
                 return Poll::Ready(Some(arrival));
             }
             if pacer.gate.is_stopping() {
                 return Poll::Ready(None);
             }
-            *seat.waker.borrow_mut() = Some(context.waker().clone());
+            *slot.waker.borrow_mut() = Some(context.waker().clone());
             Poll::Pending
         })
         .await

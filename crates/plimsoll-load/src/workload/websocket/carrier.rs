@@ -23,7 +23,7 @@ use crate::worker::user::Recorder;
 /// A connection of a run is not replaced while it works.
 const WHOLE_RUN: Duration = Duration::from_hours(24 * 365);
 
-/// Opens the WebSockets of one seat.
+/// Opens the WebSockets of one slot.
 #[derive(Debug)]
 pub(super) enum Opener {
     /// By planned request.

@@ -82,7 +82,7 @@ impl Endpoint {
         // In patterns of ours they are places.
         let has_braces = has(|it| matches!(it, Segment::Text(text) if text.contains('{')));
         let mut when = if has_rest || has_params && has_braces {
-            When::of(&["url_path"], test("regex", self.pattern(None)))
+            When::at_path(&["url_path"], test("regex", self.pattern(None)))
         } else if has_params {
             let segments = self.segments.iter().map(|segment| match segment {
                 Segment::Text(text) => format!("/{text}"),
@@ -90,14 +90,14 @@ impl Endpoint {
                 Segment::Rest | Segment::Pattern(_) => String::new(),
             });
             let pattern = segments.collect::<String>();
-            When::of(&["url_path"], test("pattern", pattern))
+            When::at_path(&["url_path"], test("pattern", pattern))
         } else {
             let segments = self.segments.iter().map(|segment| match segment {
                 Segment::Text(text) => format!("/{text}"),
                 _ => String::new(),
             });
             let path = segments.collect::<String>();
-            When::of(
+            When::at_path(
                 &["url_path"],
                 if path.is_empty() {
                     "/".to_owned()
@@ -162,7 +162,7 @@ impl Endpoint {
             "regex_i" => format!("(?i:{})", unbound()),
             _ => return None,
         };
-        Some(When::of(
+        Some(When::at_path(
             &["url_path"],
             test("regex", self.pattern(Some((name, &inner)))),
         ))

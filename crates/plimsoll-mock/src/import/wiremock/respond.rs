@@ -100,7 +100,8 @@ pub(super) fn respond(
         }
         MappingBody::File(name) => {
             let place = Place::Key("response.bodyFileName".to_owned());
-            let bytes = inside(files, name).map_err(|reason| Remark::new(place, reason))?;
+            let bytes =
+                inside(files, name).map_err(|error| Remark::new(place, error.to_string()))?;
             match String::from_utf8(bytes) {
                 Ok(text) => {
                     texts.look(&text);

@@ -32,7 +32,7 @@ pub(super) fn condition(matcher: &StateMatch) -> When {
         ("op", "equal".into()),
         ("value", "true".into()),
     ]);
-    When::of(&["template"], condition)
+    When::at_path(&["template"], condition)
 }
 
 /// Has a response change what is kept.

@@ -42,7 +42,7 @@ impl Record {
 
 impl Action for Record {
     fn handle(&self, request: &Request<'_>) -> Answer {
-        let mut kept = KeptRequest::of(request);
+        let mut kept = KeptRequest::from_request(request);
         let body = request.take_body();
         let inner = Rc::clone(&self.0);
         Answer::later(async move {

@@ -75,7 +75,12 @@ impl ExchangeHead {
             .fields
             .iter()
             .filter(|(name, _)| is_kept(name.as_str()))
-            .map(|(name, value)| (name.as_str().to_owned(), FieldValue::of(value.as_bytes())));
+            .map(|(name, value)| {
+                (
+                    name.as_str().to_owned(),
+                    FieldValue::from_bytes(value.as_bytes()),
+                )
+            });
         let headers = headers.map(|(name, value)| {
             // A redirect within that server becomes one within the mock.
             let own = match &value {

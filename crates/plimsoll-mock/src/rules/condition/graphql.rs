@@ -154,7 +154,7 @@ fn parsed(text: &str, wanted: Option<&str>) -> Option<Operation> {
         // A set of fields alone is a query.
         Some(_) | None => Kind::Query,
     };
-    let mut collector = Collector::of(&definitions);
+    let mut collector = Collector::from_definitions(&definitions);
     collector.collect(operation.selection_set().as_ref());
     Some(Operation {
         kind,
@@ -174,7 +174,7 @@ struct Collector<'d> {
 }
 
 impl<'d> Collector<'d> {
-    fn of(definitions: &'d [Definition]) -> Self {
+    fn from_definitions(definitions: &'d [Definition]) -> Self {
         let mut fragments = HashMap::new();
         for definition in definitions {
             if let Definition::FragmentDefinition(fragment) = definition
@@ -221,14 +221,14 @@ mod tests {
     use super::*;
     use crate::request::KeptRequest;
 
-    fn of(body: &str) -> Option<Operation> {
+    fn operation_of_body(body: &str) -> Option<Operation> {
         let mut request = KeptRequest::made("POST", "/graphql");
         request.body = body.as_bytes().to_vec().into();
         operation(&request.view())
     }
 
     fn document(text: &str) -> Option<Operation> {
-        of(&serde_json::json!({ "query": text }).to_string())
+        operation_of_body(&serde_json::json!({ "query": text }).to_string())
     }
 
     #[test]
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(expected.to_string(), "mutation Add { addItem, total }");
         assert_eq!(document("{ a }").unwrap().kind, Kind::Query);
         let two = r#"{"query":"query A { a } query B { b }","operationName":"B"}"#;
-        assert_eq!(of(two).unwrap().fields, ["b"]);
+        assert_eq!(operation_of_body(two).unwrap().fields, ["b"]);
         assert_eq!(document("query A { a } query B { b }"), None);
 
         let target = "/graphql?query=subscription%20S%20%7B%20s%20%7D&operationName=S";
@@ -294,9 +294,9 @@ mod tests {
         ] {
             assert_eq!(document(text), None, "{text}");
         }
-        assert_eq!(of("{}"), None);
-        assert_eq!(of("[1]"), None);
-        assert_eq!(of("{\"query\":1}"), None);
+        assert_eq!(operation_of_body("{}"), None);
+        assert_eq!(operation_of_body("[1]"), None);
+        assert_eq!(operation_of_body("{\"query\":1}"), None);
         let deep = "{a".repeat(5000) + &"}".repeat(5000);
         assert_eq!(document(&deep), None);
         let long = format!("{{ {} }}", "a ".repeat(30_000));

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
 
-use crate::template::dates::{self, Truncation};
+use crate::template::dates::{self, Truncation, TruncationError};
 
 /// A test of a time (RFC 3339, or as a pattern says).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,23 +28,34 @@ pub struct TimeOptions {
     truncate_value: Option<(String, Truncation)>,
 }
 
+/// Why times cannot be compared as a condition has it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum TimeOptionsError {
+    /// There is no such format.
+    #[error("`{0}` is no date format that is known here")]
+    Format(String),
+    /// There is no such truncation.
+    #[error(transparent)]
+    Truncation(#[from] TruncationError),
+}
+
 impl TimeOptions {
     /// - `format`: a pattern of Java's `DateTimeFormatter`, `epoch` (milliseconds) or `unix` (seconds).
     /// - `truncate`: where times of requests are moved, such as `first day of month`; `truncate_value`: the same for the
     ///   time that they are compared with.
     ///
     /// Fails with what is not known.
-    pub fn new(
+    pub(crate) fn new(
         format: Option<&str>,
         truncate: Option<&str>,
         truncate_value: Option<&str>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, TimeOptionsError> {
         let truncation = |name: Option<&str>| match name {
             Some(name) => Truncation::named(name).map(|it| Some((name.to_owned(), it))),
             None => Ok(None),
         };
         if let Some(unknown) = format.filter(|format| !dates::is_pattern(format)) {
-            return Err(format!("`{unknown}` is no date format that is known here"));
+            return Err(TimeOptionsError::Format(unknown.to_owned()));
         }
         Ok(Self {
             format: format.map(str::to_owned),

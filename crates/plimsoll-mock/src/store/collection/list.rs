@@ -59,9 +59,20 @@ pub(super) struct Page {
     numbers: Option<(usize, usize)>,
 }
 
+/// What is wrong with the parameters of a list.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ListError {
+    #[error("`_order` is asc or desc, not {0:?}")]
+    Order(String),
+    #[error("`{name}` must be a number, not {text:?}")]
+    NotANumber { name: &'static str, text: String },
+    #[error("`{0}` begins at 1")]
+    Zero(&'static str),
+}
+
 /// The objects that the parameters ask for; fails with what is wrong with them.
-pub(super) fn page_of(all: &[Arc<Value>], parameters: &Pairs) -> Result<Page, String> {
-    let filters = Filters::of(parameters);
+pub(super) fn page_of(all: &[Arc<Value>], parameters: &Pairs) -> Result<Page, ListError> {
+    let filters = Filters::from_parameters(parameters);
     let mut found: Vec<&Arc<Value>> = all.iter().filter(|it| filters.accept(it)).collect();
     let keys = sort_keys(parameters)?;
     if !keys.is_empty() {
@@ -123,7 +134,7 @@ struct Comparand<'p> {
 }
 
 impl<'p> Filters<'p> {
-    fn of(parameters: &'p Pairs) -> Self {
+    fn from_parameters(parameters: &'p Pairs) -> Self {
         let mut filters = Self {
             by_name: Vec::new(),
             search: Vec::new(),
@@ -232,7 +243,7 @@ fn is_met(value: &Value, comparison: Comparison, wanted: &Comparand<'_>) -> bool
 }
 
 /// The keys of `_sort`, each with whether it is backwards: by a minus before it, or by `_order` at the same place.
-fn sort_keys(parameters: &Pairs) -> Result<Vec<(&str, bool)>, String> {
+fn sort_keys(parameters: &Pairs) -> Result<Vec<(&str, bool)>, ListError> {
     let Some(keys) = values(parameters, "_sort").next() else {
         return Ok(Vec::new());
     };
@@ -244,7 +255,7 @@ fn sort_keys(parameters: &Pairs) -> Result<Vec<(&str, bool)>, String> {
                 None => false,
                 Some(order) if order.eq_ignore_ascii_case("asc") => false,
                 Some(order) if order.eq_ignore_ascii_case("desc") => true,
-                Some(other) => return Err(format!("`_order` is asc or desc, not {other:?}")),
+                Some(other) => return Err(ListError::Order(other.to_owned())),
             };
             Ok(match key.strip_prefix('-') {
                 Some(key) => (key, true),
@@ -286,8 +297,8 @@ fn order(one: &Value, other: &Value, keys: &[(&str, bool)]) -> Ordering {
 type PageNumbers = Option<(usize, usize)>;
 
 /// The range of objects that the request selects, and its page.
-fn range(total: usize, parameters: &Pairs) -> Result<(Range<usize>, PageNumbers), String> {
-    let number = |name: &str| match values(parameters, name).next() {
+fn range(total: usize, parameters: &Pairs) -> Result<(Range<usize>, PageNumbers), ListError> {
+    let number = |name: &'static str| match values(parameters, name).next() {
         None => Ok(None),
         Some(text) => match text.parse::<usize>() {
             Ok(number) => Ok(Some(number)),
@@ -295,7 +306,10 @@ fn range(total: usize, parameters: &Pairs) -> Result<(Range<usize>, PageNumbers)
             Err(_) if !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit()) => {
                 Ok(Some(usize::MAX))
             }
-            Err(_) => Err(format!("`{name}` must be a number, not {text:?}")),
+            Err(_) => Err(ListError::NotANumber {
+                name,
+                text: text.to_owned(),
+            }),
         },
     };
     let limit = number("_limit")?;
@@ -304,7 +318,7 @@ fn range(total: usize, parameters: &Pairs) -> Result<(Range<usize>, PageNumbers)
         let count = per_page.unwrap_or(PER_PAGE);
         if page == 0 || count == 0 {
             let name = if page == 0 { "_page" } else { "_per_page" };
-            return Err(format!("`{name}` begins at 1"));
+            return Err(ListError::Zero(name));
         }
         let start = (page - 1).saturating_mul(count).min(total);
         let end = start.saturating_add(count).min(total);

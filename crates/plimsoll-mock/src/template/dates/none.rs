@@ -7,9 +7,14 @@ use std::time::SystemTime;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Truncation(Infallible);
 
+/// There are no truncations in this build.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("this build does not truncate times (feature `mock-import`)")]
+pub(crate) struct TruncationError;
+
 impl Truncation {
-    pub(crate) fn named(_: &str) -> Result<Self, String> {
-        Err("this build does not truncate times (feature `mock-import`)".to_owned())
+    pub(crate) fn named(_: &str) -> Result<Self, TruncationError> {
+        Err(TruncationError)
     }
 
     pub(crate) fn of_system_time(self, _: SystemTime) -> Option<SystemTime> {

@@ -35,7 +35,7 @@ pub(crate) fn parsed_by(text: &str, pattern: &str) -> Option<Zoned> {
                     PatternPart::Text(literal) => rest.strip_prefix(literal.as_str())?,
                     PatternPart::Field(letter, count) => {
                         let digits = digits(*count, &mut pieces);
-                        found.take(*letter, digits, rest)?
+                        found.read_field(*letter, digits, rest)?
                     }
                 };
             }
@@ -93,7 +93,7 @@ impl Default for ParsedDate {
 
 impl ParsedDate {
     /// Takes a field from the beginning of a text; the rest of it.
-    fn take<'t>(&mut self, letter: char, digits: usize, text: &'t str) -> Option<&'t str> {
+    fn read_field<'t>(&mut self, letter: char, digits: usize, text: &'t str) -> Option<&'t str> {
         let is_word = |it: char| it.is_alphabetic();
         let word =
             |text: &'t str| text.split_at(text.find(|it| !is_word(it)).unwrap_or(text.len()));

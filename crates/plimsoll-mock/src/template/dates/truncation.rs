@@ -20,6 +20,11 @@ pub(crate) enum Truncation {
     LastDayOfYear,
 }
 
+/// There is no truncation of a name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is none of: {names}", names = NAMES.map(|(name, _)| name).join(", "))]
+pub(crate) struct TruncationError(String);
+
 const NAMES: [(&str, Truncation); 9] = [
     ("first second of minute", Truncation::Minute),
     ("first minute of hour", Truncation::Hour),
@@ -34,17 +39,16 @@ const NAMES: [(&str, Truncation); 9] = [
 
 impl Truncation {
     /// The one of a name such as `first day of month`; fails with the names that there are.
-    pub(crate) fn named(name: &str) -> Result<Self, String> {
+    pub(crate) fn named(name: &str) -> Result<Self, TruncationError> {
         let wanted = name.replace('_', " ").to_ascii_lowercase();
         let known = NAMES.iter().find(|(known, _)| *known == wanted);
-        known.map(|(_, truncation)| *truncation).ok_or_else(|| {
-            let names = NAMES.map(|(name, _)| name).join(", ");
-            format!("`{name}` is none of: {names}")
-        })
+        known
+            .map(|(_, truncation)| *truncation)
+            .ok_or_else(|| TruncationError(name.to_owned()))
     }
 
     /// Moves a time, in its own zone; absent beyond all dates.
-    pub(crate) fn of(self, time: &Zoned) -> Option<Zoned> {
+    pub(crate) fn truncated(self, time: &Zoned) -> Option<Zoned> {
         let now = time.datetime();
         let (day, clock) = (now.date(), now.time());
         let midnight = Time::midnight();
@@ -73,7 +77,7 @@ impl Truncation {
     /// Moves a time of the system's clock, in UTC.
     pub(crate) fn of_system_time(self, time: SystemTime) -> Option<SystemTime> {
         let time = Timestamp::try_from(time).ok()?.to_zoned(TimeZone::UTC);
-        Some(super::system_time(&self.of(&time)?))
+        Some(super::system_time(&self.truncated(&time)?))
     }
 }
 
@@ -99,7 +103,7 @@ mod tests {
         for ((name, _), expected) in NAMES.iter().zip(expected) {
             let truncation = Truncation::named(&name.to_uppercase()).unwrap();
             assert_eq!(
-                iso(&truncation.of(&time).unwrap()).unwrap(),
+                iso(&truncation.truncated(&time).unwrap()).unwrap(),
                 expected,
                 "{name}"
             );

@@ -1,13 +1,16 @@
 //! The call of a helper, and its result.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use fastrand::Rng;
 use handlebars::JsonRender;
 use serde_json::Value;
 
+use crate::rules::java_regex::JavaRegexError;
 use crate::template::Chance;
-use crate::template::data::DataBuckets;
+use crate::template::data::{DataBuckets, GlobalsError};
+use crate::template::dates::{DateError, TruncationError};
 
 /// One call of a helper.
 pub(super) struct Call<'c> {
@@ -22,8 +25,40 @@ pub(super) struct Call<'c> {
     pub(super) data: &'c DataBuckets,
 }
 
+/// Why a helper gives no value: what is wrong with its arguments.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum HelperError {
+    #[error("a number is missing")]
+    NumberMissing,
+    #[error("`{0}` is no number")]
+    NotANumber(String),
+    #[error(transparent)]
+    Globals(#[from] GlobalsError),
+    #[error(transparent)]
+    Date(#[from] DateError),
+    #[error(transparent)]
+    Truncation(#[from] TruncationError),
+    #[error(transparent)]
+    Regex(#[from] JavaRegexError),
+    /// What only one helper asks of its arguments.
+    #[error("{0}")]
+    Argument(Cow<'static, str>),
+}
+
+impl From<&'static str> for HelperError {
+    fn from(problem: &'static str) -> Self {
+        Self::Argument(problem.into())
+    }
+}
+
+impl From<String> for HelperError {
+    fn from(problem: String) -> Self {
+        Self::Argument(problem.into())
+    }
+}
+
 /// A helper; fails with the error in its arguments.
-pub(super) type Run = fn(&Call<'_>) -> Result<Value, String>;
+pub(super) type Run = fn(&Call<'_>) -> Result<Value, HelperError>;
 
 impl<'c> Call<'c> {
     /// An argument, unless it is missing or null.
@@ -39,9 +74,9 @@ impl<'c> Call<'c> {
     }
 
     /// An argument as a number, which a text may hold too.
-    pub(super) fn number(&self, at: usize) -> Result<f64, String> {
-        let value = self.argument(at).ok_or("a number is missing")?;
-        number(value).ok_or_else(|| format!("`{}` is no number", value.render()))
+    pub(super) fn number(&self, at: usize) -> Result<f64, HelperError> {
+        let value = self.argument(at).ok_or(HelperError::NumberMissing)?;
+        number(value).ok_or_else(|| HelperError::NotANumber(value.render()))
     }
 
     pub(super) fn option(&self, name: &str) -> Option<&'c Value> {

@@ -129,8 +129,8 @@ impl Checker {
         }
         let name = name.unwrap_or_default();
         match name.as_str() {
-            "faker" => super::faker::check(helper)?,
-            "jwt" => super::jwt::check(helper)?,
+            "faker" => super::faker::check(helper).map_err(|error| error.to_string())?,
+            "jwt" => super::jwt::check(helper).map_err(|error| error.to_string())?,
             _ => {}
         }
         self.assign(&name, helper);

@@ -3,7 +3,7 @@
 use handlebars::template::{HelperTemplate, Parameter};
 use serde_json::Value;
 
-use super::call::{Call, Run, number, of_number};
+use super::call::{Call, HelperError, Run, number, of_number};
 use crate::template::dates;
 use crate::template::fake::Fake;
 use crate::template::uuid;
@@ -84,7 +84,7 @@ const LETTERS: &str = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const DIGITS: &str = "0123456789";
 
 /// The helper `faker`.
-pub(super) fn run(call: &Call<'_>) -> Result<Value, String> {
+pub(super) fn run(call: &Call<'_>) -> Result<Value, HelperError> {
     let name = call.text(0);
     let known = WITH_ARGUMENTS.iter().find(|(known, _)| *known == name);
     if let Some((_, run)) = known {
@@ -95,7 +95,7 @@ pub(super) fn run(call: &Call<'_>) -> Result<Value, String> {
 }
 
 /// Helpers that make something up by their own names.
-pub(super) fn short(call: &Call<'_>) -> Result<Value, String> {
+pub(super) fn short(call: &Call<'_>) -> Result<Value, HelperError> {
     let fake = match call.name {
         "firstName" => Fake::FirstName,
         "lastName" => Fake::LastName,
@@ -106,13 +106,13 @@ pub(super) fn short(call: &Call<'_>) -> Result<Value, String> {
         "phone" => Fake::Phone,
         "company" => Fake::Company,
         "ipv4" => Fake::Ipv4,
-        other => return Err(format!("`{other}` is not known here")),
+        other => return Err(format!("`{other}` is not known here").into()),
     };
     Ok(made(call, fake))
 }
 
 /// Whether a call of `faker` is known, as far as its template says.
-pub(super) fn check(helper: &HelperTemplate) -> Result<(), String> {
+pub(super) fn check(helper: &HelperTemplate) -> Result<(), HelperError> {
     let Some(Parameter::Literal(Value::String(name))) = helper.params.first() else {
         return Ok(());
     };
@@ -120,7 +120,7 @@ pub(super) fn check(helper: &HelperTemplate) -> Result<(), String> {
     if takes_arguments || named(name).is_some() {
         return Ok(());
     }
-    Err(format!("`faker '{name}'` is not known here"))
+    Err(format!("`faker '{name}'` is not known here").into())
 }
 
 /// Something made up.
@@ -145,17 +145,22 @@ fn sentences(call: &Call<'_>, usual: u32) -> Value {
     sentences.collect::<Vec<_>>().join(" ").into()
 }
 
-fn integer(call: &Call<'_>) -> Result<Value, String> {
+fn integer(call: &Call<'_>) -> Result<Value, HelperError> {
     let (least, most) = bounds(call, 0.0, 99_999.0)?;
     let chosen = call.with(|rng| rng.f64() * (most - least + 1.0) + least);
     Ok(of_number(chosen.floor().min(most)))
 }
 
-fn float(call: &Call<'_>) -> Result<Value, String> {
+fn float(call: &Call<'_>) -> Result<Value, HelperError> {
     float_between(call, 0.0, 1.0, 10.0)
 }
 
-fn float_between(call: &Call<'_>, least: f64, most: f64, digits: f64) -> Result<Value, String> {
+fn float_between(
+    call: &Call<'_>,
+    least: f64,
+    most: f64,
+    digits: f64,
+) -> Result<Value, HelperError> {
     let (least, most) = bounds(call, least, most)?;
     let given = ["fractionDigits", "dec", "precision"];
     let mut given = given
@@ -175,7 +180,7 @@ fn float_between(call: &Call<'_>, least: f64, most: f64, digits: f64) -> Result<
 }
 
 /// `min` and `max`, or the greatest number alone.
-fn bounds(call: &Call<'_>, least: f64, most: f64) -> Result<(f64, f64), String> {
+fn bounds(call: &Call<'_>, least: f64, most: f64) -> Result<(f64, f64), HelperError> {
     let of = |name: &str, usual: f64| match call.option(name) {
         None => Ok(usual),
         Some(value) => number(value).ok_or_else(|| format!("`{name}` is no number")),
@@ -183,7 +188,7 @@ fn bounds(call: &Call<'_>, least: f64, most: f64) -> Result<(f64, f64), String> 
     let alone = call.argument(1).and_then(number);
     let (least, most) = (of("min", least)?, of("max", alone.unwrap_or(most))?);
     if least > most {
-        return Err("`min` is above `max`".to_owned());
+        return Err("`min` is above `max`".into());
     }
     Ok((least, most))
 }
@@ -215,13 +220,15 @@ fn url(call: &Call<'_>) -> Value {
     format!("https://{word}.example/").into()
 }
 
-fn items<'c>(call: &Call<'c>) -> Result<&'c Vec<Value>, String> {
+fn items<'c>(call: &Call<'c>) -> Result<&'c Vec<Value>, HelperError> {
     let items = call.argument(1).and_then(Value::as_array);
-    items.ok_or_else(|| format!("`{}` needs an array", call.text(0)))
+    items
+        .ok_or_else(|| format!("`{}` needs an array", call.text(0)))
+        .map_err(HelperError::from)
 }
 
 /// A time within so many units from now.
-fn date(call: &Call<'_>, unit: &str, least: f64, most: f64) -> Result<Value, String> {
+fn date(call: &Call<'_>, unit: &str, least: f64, most: f64) -> Result<Value, HelperError> {
     let count = call.option(unit).and_then(number).unwrap_or(1.0).abs();
     let seconds = count
         * if unit == "years" {
@@ -236,7 +243,9 @@ fn date(call: &Call<'_>, unit: &str, least: f64, most: f64) -> Result<Value, Str
     )]
     let offset = (share * seconds) as i64;
     let time = dates::moved(&dates::now(), &format!("{offset} seconds"))?;
-    dates::formatted(&time, dates::OF_JAVASCRIPT).map(Value::from)
+    dates::formatted(&time, dates::OF_JAVASCRIPT)
+        .map(Value::from)
+        .map_err(HelperError::from)
 }
 
 #[expect(

@@ -9,7 +9,7 @@ use handlebars::{
 };
 use serde_json::Value;
 
-use super::call::{Call, Run, number};
+use super::call::{Call, HelperError, Run, number};
 use super::output::BoundedOutput;
 use super::{json, mockoon, state, wiremock};
 use crate::template::data::DataBuckets;
@@ -246,7 +246,7 @@ impl Function {
             chance: &self.chance,
             data: &self.data,
         };
-        (self.run)(&call).map_err(|reason| failed(helper.name(), &reason))
+        (self.run)(&call).map_err(|error| failed(helper.name(), &error.to_string()))
     }
 }
 
@@ -379,7 +379,7 @@ fn is_equal(call: &Call<'_>) -> bool {
     }
 }
 
-fn compare(call: &Call<'_>, holds: fn(f64, f64) -> bool) -> Result<Value, String> {
+fn compare(call: &Call<'_>, holds: fn(f64, f64) -> bool) -> Result<Value, HelperError> {
     let side = |at: usize| match call.argument(at) {
         // As JavaScript compares them.
         Some(Value::Bool(flag)) => Ok(f64::from(u8::from(*flag))),

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use serde_json::{Map, Value};
 use serde_json_path::JsonPath;
 
-use super::call::{Call, number};
+use super::call::{Call, HelperError, number};
 use super::helpers::{Block, Entry, shown};
 
 /// Elements that are added to a list, at most.
@@ -47,25 +47,25 @@ pub(super) const HELPERS: [Entry; 7] = [
 ];
 
 /// An argument as JSON, which a text may hold too.
-fn json(call: &Call<'_>, at: usize) -> Result<Value, String> {
+fn json(call: &Call<'_>, at: usize) -> Result<Value, HelperError> {
     match call.argument(at) {
-        Some(Value::String(text)) => {
-            serde_json::from_str(text).map_err(|error| format!("argument {}: {error}", at + 1))
-        }
+        Some(Value::String(text)) => serde_json::from_str(text)
+            .map_err(|error| format!("argument {}: {error}", at + 1))
+            .map_err(HelperError::from),
         Some(value) => Ok(value.clone()),
-        None => Err(format!("argument {} is missing", at + 1)),
+        None => Err(format!("argument {} is missing", at + 1).into()),
     }
 }
 
-fn list(call: &Call<'_>, at: usize) -> Result<Vec<Value>, String> {
+fn list(call: &Call<'_>, at: usize) -> Result<Vec<Value>, HelperError> {
     match json(call, at)? {
         Value::Array(list) => Ok(list),
-        _ => Err(format!("argument {} is no list", at + 1)),
+        _ => Err(format!("argument {} is no list", at + 1).into()),
     }
 }
 
 /// The option `position`: a number, `start` or `end`.
-fn position(call: &Call<'_>, end: usize, usual: usize) -> Result<usize, String> {
+fn position(call: &Call<'_>, end: usize, usual: usize) -> Result<usize, HelperError> {
     let Some(given) = call.option("position") else {
         return Ok(usual);
     };
@@ -81,15 +81,15 @@ fn position(call: &Call<'_>, end: usize, usual: usize) -> Result<usize, String> 
             )]
             Ok(at as usize)
         }
-        (text, _) => Err(format!("there is no position `{text}`")),
+        (text, _) => Err(format!("there is no position `{text}`").into()),
     }
 }
 
 /// Objects are merged, everything else is replaced.
-fn merge(call: &Call<'_>) -> Result<Value, String> {
+fn merge(call: &Call<'_>) -> Result<Value, HelperError> {
     let (mut base, other) = (json(call, 0)?, json(call, 1)?);
     if !(base.is_object() && other.is_object()) {
-        return Err("merges objects only".to_owned());
+        return Err("merges objects only".into());
     }
     merge_into(&mut base, other, call.flag("removeNulls"));
     Ok(base.to_string().into())
@@ -112,7 +112,7 @@ fn merge_into(base: &mut Value, other: Value, removes_nulls: bool) {
 }
 
 /// `{{jsonArrayAdd list item jsonPath='$.items' maxItems=5 flatten=true}}`
-fn array_add(call: &Call<'_>) -> Result<Value, String> {
+fn array_add(call: &Call<'_>) -> Result<Value, HelperError> {
     let (mut root, item) = (json(call, 0)?, json(call, 1)?);
     let pointer = match call.option_text("jsonPath") {
         None => String::new(),
@@ -122,7 +122,7 @@ fn array_add(call: &Call<'_>) -> Result<Value, String> {
         }
     };
     let Some(Value::Array(list)) = root.pointer_mut(&pointer) else {
-        return Err("what is added to is no list".to_owned());
+        return Err("what is added to is no list".into());
     };
     match item {
         Value::Array(items) if call.flag("flatten") => list.extend(items),
@@ -143,7 +143,7 @@ fn array_add(call: &Call<'_>) -> Result<Value, String> {
     Ok(root.to_string().into())
 }
 
-fn remove(call: &Call<'_>) -> Result<Value, String> {
+fn remove(call: &Call<'_>) -> Result<Value, HelperError> {
     let mut root = json(call, 0)?;
     let mut pointers = pointers(&root, &call.text(1))?;
     // Later elements first, so that those before them keep their places.
@@ -170,18 +170,16 @@ fn remove(call: &Call<'_>) -> Result<Value, String> {
 }
 
 /// `{{jsonSort list '$[*].name' order='desc'}}`: the path leads to a list, and on to what it is sorted by.
-fn sort(call: &Call<'_>) -> Result<Value, String> {
+fn sort(call: &Call<'_>) -> Result<Value, HelperError> {
     let (mut root, path) = (json(call, 0)?, call.text(1));
     let Some((list, key)) = path.rsplit_once("[*]") else {
-        return Err(format!(
-            "`{path}` does not say of which elements: it needs `[*]`"
-        ));
+        return Err(format!("`{path}` does not say of which elements: it needs `[*]`").into());
     };
     let key = JsonPath::parse(&format!("${key}")).map_err(|error| format!("`{path}`: {error}"))?;
     let pointer = pointers(&root, list)?.pop();
     let pointer = pointer.ok_or(format!("`{list}` leads to nothing"))?;
     let Some(Value::Array(list)) = root.pointer_mut(&pointer) else {
-        return Err("what is sorted is no list".to_owned());
+        return Err("what is sorted is no list".into());
     };
     let is_descending = call.option_text("order").as_deref() == Some("desc");
     list.sort_by(|one, other| {
@@ -210,7 +208,7 @@ fn compare(one: Option<&Value>, other: Option<&Value>) -> Ordering {
 }
 
 /// Where a path leads, as pointers (RFC 6901) in the order of the document.
-fn pointers(root: &Value, path: &str) -> Result<Vec<String>, String> {
+fn pointers(root: &Value, path: &str) -> Result<Vec<String>, HelperError> {
     let parsed = JsonPath::parse(path);
     let parsed = parsed.map_err(|error| format!("`{path}` is no JSONPath: {error}"))?;
     let located = parsed.query_located(root);

@@ -8,7 +8,7 @@ use handlebars::template::{HelperTemplate, Parameter};
 use ring::hmac;
 use serde_json::{Value, json};
 
-use super::call::{Call, number};
+use super::call::{Call, HelperError, number};
 use super::json::of_options;
 use crate::template::dates;
 
@@ -28,9 +28,11 @@ pub(super) fn secret() -> &'static str {
 }
 
 /// Refuses another algorithm before any request comes.
-pub(super) fn check(helper: &HelperTemplate) -> Result<(), String> {
+pub(super) fn check(helper: &HelperTemplate) -> Result<(), HelperError> {
     match helper.hash.get("alg") {
-        Some(Parameter::Literal(Value::String(name))) if name != ALGORITHM => Err(other(name)),
+        Some(Parameter::Literal(Value::String(name))) if name != ALGORITHM => {
+            Err(other(name).into())
+        }
         _ => Ok(()),
     }
 }
@@ -40,12 +42,12 @@ fn other(algorithm: &str) -> String {
 }
 
 /// A token with the options as its claims.
-pub(super) fn token(call: &Call<'_>) -> Result<Value, String> {
+pub(super) fn token(call: &Call<'_>) -> Result<Value, HelperError> {
     let algorithm = call
         .option_text("alg")
         .unwrap_or_else(|| ALGORITHM.to_owned());
     if algorithm != ALGORITHM {
-        return Err(other(&algorithm));
+        return Err(other(&algorithm).into());
     }
     let now = dates::now();
     let seconds = |text: String| dates::parsed(&text).map(|it| it.timestamp().as_second());

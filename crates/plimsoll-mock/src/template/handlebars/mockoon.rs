@@ -6,7 +6,7 @@ use handlebars::HelperResult;
 use handlebars::template::TemplateElement;
 use serde_json::Value;
 
-use super::call::{Call, number, of_number};
+use super::call::{Call, HelperError, number, of_number};
 use super::faker;
 use super::helpers::{Block, Entry, Scene, failed, shown};
 use super::wiremock::{capitalized, found};
@@ -245,9 +245,12 @@ pub(super) const HELPERS: [Entry; 66] = [
         serde_json::to_string_pretty(&value)
             .map(Value::from)
             .map_err(|error| error.to_string())
+            .map_err(HelperError::from)
     }),
     ("jsonParse", Block::None, |call| {
-        serde_json::from_str(&call.text(0)).map_err(|error| error.to_string())
+        serde_json::from_str(&call.text(0))
+            .map_err(|error| error.to_string())
+            .map_err(HelperError::from)
     }),
     ("data", Block::None, data),
     ("dataRaw", Block::None, data),
@@ -278,7 +281,7 @@ fn otherwise(call: &Call<'_>, at: usize) -> Value {
 }
 
 /// A value at a path of the content; without a path all of it, and a default if it is not there.
-fn body(call: &Call<'_>) -> Result<Value, String> {
+fn body(call: &Call<'_>) -> Result<Value, HelperError> {
     let Some(path) = call.argument(0).map(shown).filter(|it| !it.is_empty()) else {
         return Ok(call.request("body").clone());
     };
@@ -291,7 +294,7 @@ fn body(call: &Call<'_>) -> Result<Value, String> {
 }
 
 /// A value of data, or what a path finds in it.
-fn data(call: &Call<'_>) -> Result<Value, String> {
+fn data(call: &Call<'_>) -> Result<Value, HelperError> {
     let Some(value) = call.data.find(&call.text(0)) else {
         return Ok(Value::Null);
     };
@@ -318,7 +321,7 @@ fn looked_up(call: &Call<'_>, kind: &str) -> Value {
 }
 
 /// By a path of JSONPath, or by keys with dots between them.
-fn at_path(json: &Value, path: &str) -> Result<Option<Value>, String> {
+fn at_path(json: &Value, path: &str) -> Result<Option<Value>, HelperError> {
     if path.starts_with('$') {
         return found(json, path);
     }
@@ -337,19 +340,19 @@ fn at_path(json: &Value, path: &str) -> Result<Option<Value>, String> {
     Ok(Some(value.clone()).filter(|it| !it.is_null()))
 }
 
-fn bounds(call: &Call<'_>, least: f64, most: f64) -> Result<(f64, f64), String> {
+fn bounds(call: &Call<'_>, least: f64, most: f64) -> Result<(f64, f64), HelperError> {
     let given = |at: usize, usual: f64| match call.argument(at) {
         Some(value) => number(value).ok_or_else(|| format!("`{}` is no number", shown(value))),
         None => Ok(usual),
     };
     let (least, most) = (given(0, least)?, given(1, most)?);
     if least > most {
-        return Err("the first number is above the second".to_owned());
+        return Err("the first number is above the second".into());
     }
     Ok((least, most))
 }
 
-fn folded(call: &Call<'_>, join: fn(f64, f64) -> f64) -> Result<Value, String> {
+fn folded(call: &Call<'_>, join: fn(f64, f64) -> f64) -> Result<Value, HelperError> {
     let items = call.items();
     let mut numbers = items.iter().filter_map(number);
     let first = numbers.next().ok_or("there is no number")?;
@@ -357,7 +360,7 @@ fn folded(call: &Call<'_>, join: fn(f64, f64) -> f64) -> Result<Value, String> {
 }
 
 /// A time by chance between two, by a format.
-fn date_between(call: &Call<'_>) -> Result<Value, String> {
+fn date_between(call: &Call<'_>) -> Result<Value, HelperError> {
     // A year alone is its beginning.
     let of = |text: String| match text.len() {
         4 => dates::parsed(&format!("{text}-01-01")),
@@ -369,13 +372,15 @@ fn date_between(call: &Call<'_>) -> Result<Value, String> {
     let time = dates::moved(&from, &format!("{offset} seconds"))?;
     let format = call.argument(2).map(shown);
     let format = format.unwrap_or_else(|| DATE_FORMAT.to_owned());
-    dates::formatted(&time, &format).map(Value::from)
+    dates::formatted(&time, &format)
+        .map(Value::from)
+        .map_err(HelperError::from)
 }
 
 /// As Mockoon writes dates unless a format is given.
 const DATE_FORMAT: &str = "yyyy-MM-dd'T'HH:mm:ss.SSSxxx";
 
-fn date_time_shift(call: &Call<'_>) -> Result<Value, String> {
+fn date_time_shift(call: &Call<'_>) -> Result<Value, HelperError> {
     let mut time = match call.option_text("date") {
         Some(date) => dates::parsed(&date)?,
         None => dates::now(),

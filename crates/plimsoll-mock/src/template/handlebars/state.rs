@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 use serde_json_path::JsonPath;
 
-use super::call::Call;
+use super::call::{Call, HelperError};
 use super::helpers::{Block, Entry, shown};
 use crate::store::Store;
 
@@ -63,7 +63,7 @@ fn kept(store: &Store, context: &str) -> Option<Kept> {
 }
 
 /// `{{state context='a' property='b' default='c'}}`, or with `list='[-1].b'`.
-fn state(call: &Call<'_>) -> Result<Value, String> {
+fn state(call: &Call<'_>) -> Result<Value, HelperError> {
     let context = call.option_text("context").ok_or("needs a `context`")?;
     let kept = kept(call.data.store(), &context);
     let default = call.option("default").cloned();
@@ -89,7 +89,7 @@ fn state(call: &Call<'_>) -> Result<Value, String> {
             let found = list.and_then(|list| parsed.query(&list).first().cloned());
             (format!("list {path}"), found)
         }
-        _ => return Err("needs either `property` or `list`".to_owned()),
+        _ => return Err("needs either `property` or `list`".into()),
     };
     Ok(found.or(default).unwrap_or_else(|| {
         let error = format!("[ERROR: No state for context {context}, {what} found]");
@@ -98,7 +98,7 @@ fn state(call: &Call<'_>) -> Result<Value, String> {
 }
 
 /// `{{recordState context 'state' 'name' value …}}`; `addFirst` and `addLast` in place of `state` add an element to the list.
-fn record(call: &Call<'_>) -> Result<Value, String> {
+fn record(call: &Call<'_>) -> Result<Value, HelperError> {
     let pairs = call.arguments.get(2..).unwrap_or_default().chunks(2);
     let pairs = pairs.map(|pair| {
         let value = pair.get(1).copied().cloned().unwrap_or_default();
@@ -119,7 +119,7 @@ fn record(call: &Call<'_>) -> Result<Value, String> {
 }
 
 /// `{{deleteState context}}`, or with the element of the list that goes.
-fn delete(call: &Call<'_>) -> Result<Value, String> {
+fn delete(call: &Call<'_>) -> Result<Value, HelperError> {
     let what = call.text(1);
     if what.is_empty() {
         return change(call, |_| None);
@@ -154,7 +154,7 @@ fn index(text: &str, length: usize) -> Option<usize> {
 fn change(
     call: &Call<'_>,
     change: impl FnOnce(Option<Kept>) -> Option<Kept>,
-) -> Result<Value, String> {
+) -> Result<Value, HelperError> {
     let mut is_too_long = false;
     let changed = call.data.store().change(&key(&call.text(0)), |before| {
         let changed = change(before.and_then(Kept::parse))?;
@@ -167,7 +167,7 @@ fn change(
     });
     changed.map_err(|error| error.to_string())?;
     if is_too_long {
-        return Err(format!("the list has {MOST_ELEMENTS} elements already"));
+        return Err(format!("the list has {MOST_ELEMENTS} elements already").into());
     }
     Ok(Value::from(""))
 }

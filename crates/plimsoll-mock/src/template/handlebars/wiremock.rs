@@ -6,7 +6,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use super::call::{Call, of_number};
+use super::call::{Call, HelperError, of_number};
 use super::helpers::{Block, Entry, shown};
 use crate::environment;
 use crate::request::{Pairs, pairs};
@@ -23,8 +23,10 @@ pub(super) const HELPERS: [Entry; 44] = [
     ("parseDate", Block::None, parse_date),
     ("truncateDate", Block::None, |call| {
         let truncation = Truncation::named(&call.text(1))?;
-        let time = truncation.of(&dates::parsed(&call.text(0))?);
-        dates::iso(&time.ok_or("leads beyond all dates")?).map(Value::from)
+        let time = truncation.truncated(&dates::parsed(&call.text(0))?);
+        dates::iso(&time.ok_or("leads beyond all dates")?)
+            .map(Value::from)
+            .map_err(HelperError::from)
     }),
     ("jsonPath", Block::None, json_path),
     ("xPath", Block::None, |call| x_path(call, "")),
@@ -58,7 +60,9 @@ pub(super) const HELPERS: [Entry; 44] = [
     }),
     ("range", Block::None, range),
     ("parseJson", Block::Text, |call| {
-        serde_json::from_str(&call.text(0)).map_err(|error| error.to_string())
+        serde_json::from_str(&call.text(0))
+            .map_err(|error| error.to_string())
+            .map_err(HelperError::from)
     }),
     ("toJson", Block::None, |call| {
         Ok(call
@@ -159,13 +163,11 @@ pub(super) const HELPERS: [Entry; 44] = [
 const READABLE: &str = "wiremock";
 
 /// `{{systemValue type='ENVIRONMENT' key='WIREMOCK_HOST' default='x'}}`; there are no properties of a Java machine.
-fn system_value(call: &Call<'_>) -> Result<Value, String> {
+fn system_value(call: &Call<'_>) -> Result<Value, HelperError> {
     let key = call.option_text("key").ok_or("needs a `key`")?;
     let is_environment = call.option_text("type").as_deref() != Some("PROPERTY");
     if !key.to_ascii_lowercase().starts_with(READABLE) {
-        return Err(format!(
-            "access to {key} is denied: names begin with `{READABLE}`"
-        ));
+        return Err(format!("access to {key} is denied: names begin with `{READABLE}`").into());
     }
     let value = environment::variable(&key).filter(|_| is_environment);
     Ok(value.map_or_else(|| default(call), Value::from))
@@ -200,7 +202,7 @@ const FAKED: [(&str, Fake); 24] = [
 ];
 
 /// `{{random 'Name.first_name'}}`
-fn random(call: &Call<'_>) -> Result<Value, String> {
+fn random(call: &Call<'_>) -> Result<Value, HelperError> {
     let name = call.text(0);
     let key = name.replace('_', "").to_ascii_lowercase();
     if key == "internet.uuid" {
@@ -211,7 +213,7 @@ fn random(call: &Call<'_>) -> Result<Value, String> {
     Ok(call.with(|rng| fake.make(rng)).into())
 }
 
-fn date(call: &Call<'_>, given: Option<&Value>) -> Result<Value, String> {
+fn date(call: &Call<'_>, given: Option<&Value>) -> Result<Value, HelperError> {
     let mut time = match given {
         Some(value) => dates::parsed(&shown(value))?,
         None => dates::now(),
@@ -229,17 +231,19 @@ fn date(call: &Call<'_>, given: Option<&Value>) -> Result<Value, String> {
     Ok(text.into())
 }
 
-fn parse_date(call: &Call<'_>) -> Result<Value, String> {
+fn parse_date(call: &Call<'_>) -> Result<Value, HelperError> {
     let text = call.text(0);
     let time = match call.option_text("format") {
         Some(format) => dates::parsed_by(&text, &format)
             .ok_or_else(|| format!("`{text}` is no date of the format `{format}`"))?,
         None => dates::parsed(&text)?,
     };
-    dates::iso(&time).map(Value::from)
+    dates::iso(&time)
+        .map(Value::from)
+        .map_err(HelperError::from)
 }
 
-fn json_path(call: &Call<'_>) -> Result<Value, String> {
+fn json_path(call: &Call<'_>) -> Result<Value, HelperError> {
     let parsed;
     let json = match call.argument(0) {
         Some(Value::String(text)) => match serde_json::from_str::<Value>(text) {
@@ -257,7 +261,7 @@ fn json_path(call: &Call<'_>) -> Result<Value, String> {
 }
 
 /// The result of a path: one value, or a list if it may lead to several.
-pub(super) fn found(json: &Value, path: &str) -> Result<Option<Value>, String> {
+pub(super) fn found(json: &Value, path: &str) -> Result<Option<Value>, HelperError> {
     let path = if path.starts_with('$') {
         path.to_owned()
     } else {
@@ -279,7 +283,7 @@ fn default(call: &Call<'_>) -> Value {
     call.option("default").cloned().unwrap_or_default()
 }
 
-fn x_path(call: &Call<'_>, before: &str) -> Result<Value, String> {
+fn x_path(call: &Call<'_>, before: &str) -> Result<Value, HelperError> {
     let text = call.text(0);
     let Ok(document) = xpath::document(text.trim_start().as_bytes()) else {
         return Ok(default(call));
@@ -296,14 +300,14 @@ fn x_path(call: &Call<'_>, before: &str) -> Result<Value, String> {
     Ok(first.map_or_else(|| default(call), Value::from))
 }
 
-fn regex_extract(call: &Call<'_>) -> Result<Value, String> {
+fn regex_extract(call: &Call<'_>) -> Result<Value, HelperError> {
     let pattern = java_regex::translated(&call.text(1))?;
     let pattern = Regex::new(&pattern).map_err(|error| error.to_string())?;
     let text = call.text(0);
     let Some(found) = pattern.captures(&text) else {
         return match call.option("default") {
             Some(default) => Ok(default.clone()),
-            None => Err(format!("nothing matched {pattern}")),
+            None => Err(format!("nothing matched {pattern}").into()),
         };
     };
     // With a name for them, the groups; else the whole.
@@ -314,7 +318,7 @@ fn regex_extract(call: &Call<'_>) -> Result<Value, String> {
     Ok(found.get(0).map(|it| it.as_str()).into())
 }
 
-fn random_value(call: &Call<'_>) -> Result<Value, String> {
+fn random_value(call: &Call<'_>) -> Result<Value, HelperError> {
     const LOWER: &str = "abcdefghijklmnopqrstuvwxyz";
     let kind = call.option_text("type").unwrap_or_default();
     if kind == "UUID" {
@@ -333,7 +337,7 @@ fn random_value(call: &Call<'_>) -> Result<Value, String> {
         "HEXADECIMAL" if is_upper => "0123456789ABCDEF".to_owned(),
         "HEXADECIMAL" => "0123456789abcdef".to_owned(),
         "ALPHANUMERIC_AND_SYMBOLS" => letters + "0123456789!#$%&()*+,-./:;=?@[]^_{|}~",
-        other => return Err(format!("there is no type `{other}`")),
+        other => return Err(format!("there is no type `{other}`").into()),
     };
     let length = match call.option("length") {
         Some(length) => super::call::number(length).ok_or("`length` is no number")?,
@@ -354,7 +358,7 @@ fn random_value(call: &Call<'_>) -> Result<Value, String> {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "bounds are whole")]
-fn random_int(call: &Call<'_>) -> Result<Value, String> {
+fn random_int(call: &Call<'_>) -> Result<Value, HelperError> {
     let bound = |name: &str, usual: i64| match call.option(name) {
         Some(value) => super::call::number(value)
             .map(|it| it as i64)
@@ -364,12 +368,12 @@ fn random_int(call: &Call<'_>) -> Result<Value, String> {
     let lower = bound("lower", 0)?;
     let upper = bound("upper", i64::from(i32::MAX))?;
     if lower >= upper {
-        return Err("`lower` is not below `upper`".to_owned());
+        return Err("`lower` is not below `upper`".into());
     }
     Ok(call.with(|rng| rng.i64(lower..upper)).into())
 }
 
-fn random_decimal(call: &Call<'_>) -> Result<Value, String> {
+fn random_decimal(call: &Call<'_>) -> Result<Value, HelperError> {
     let bound = |name: &str, usual: f64| match call.option(name) {
         Some(value) => super::call::number(value).ok_or_else(|| format!("`{name}` is no number")),
         None => Ok(usual),
@@ -380,16 +384,16 @@ fn random_decimal(call: &Call<'_>) -> Result<Value, String> {
     ))
 }
 
-fn pick_random(call: &Call<'_>) -> Result<Value, String> {
+fn pick_random(call: &Call<'_>) -> Result<Value, HelperError> {
     let mut items = call.items();
     if items.is_empty() {
-        return Err("there is nothing to pick from".to_owned());
+        return Err("there is nothing to pick from".into());
     }
     let at = call.with(|rng| rng.usize(..items.len()));
     Ok(items.swap_remove(at))
 }
 
-fn base64(call: &Call<'_>) -> Result<Value, String> {
+fn base64(call: &Call<'_>) -> Result<Value, HelperError> {
     let text = call.text(0);
     if call.flag("decode") {
         let bytes = STANDARD_NO_PAD.decode(text.trim().trim_end_matches('='));
@@ -466,29 +470,29 @@ fn size(call: &Call<'_>) -> Value {
     .into()
 }
 
-fn join(call: &Call<'_>) -> Result<Value, String> {
+fn join(call: &Call<'_>) -> Result<Value, HelperError> {
     let (items, separator) = match call.arguments.as_slice() {
         [Value::Array(items), separator, ..] => (items.clone(), shown(separator)),
         [items @ .., separator] => {
             let items = items.iter().map(|it| (*it).clone()).collect();
             (items, shown(separator))
         }
-        [] => return Err("there is nothing to join".to_owned()),
+        [] => return Err("there is nothing to join".into()),
     };
     let items: Vec<String> = items.iter().map(shown).collect();
     Ok(items.join(&separator).into())
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "bounds are whole")]
-fn range(call: &Call<'_>) -> Result<Value, String> {
+fn range(call: &Call<'_>) -> Result<Value, HelperError> {
     let (from, to) = (call.number(0)? as i64, call.number(1)? as i64);
     if to.saturating_sub(from) > 100_000 {
-        return Err("has more than 100,000 numbers".to_owned());
+        return Err("has more than 100,000 numbers".into());
     }
     Ok((from..=to).map(Value::from).collect())
 }
 
-fn math(call: &Call<'_>) -> Result<Value, String> {
+fn math(call: &Call<'_>) -> Result<Value, HelperError> {
     let (one, other) = (call.number(0)?, call.number(2)?);
     Ok(of_number(match call.text(1).as_str() {
         "+" => one + other,
@@ -496,7 +500,7 @@ fn math(call: &Call<'_>) -> Result<Value, String> {
         "*" | "x" => one * other,
         "/" => one / other,
         "%" => one % other,
-        other => return Err(format!("there is no operator `{other}`")),
+        other => return Err(format!("there is no operator `{other}`").into()),
     }))
 }
 
@@ -505,7 +509,7 @@ fn math(call: &Call<'_>) -> Result<Value, String> {
     clippy::cast_sign_loss,
     reason = "it is within bounds"
 )]
-fn justified(call: &Call<'_>, is_left: bool) -> Result<Value, String> {
+fn justified(call: &Call<'_>, is_left: bool) -> Result<Value, HelperError> {
     let text = call.text(0);
     let size = match call.option("size") {
         Some(size) => super::call::number(size).ok_or("`size` is no number")?,
@@ -518,7 +522,7 @@ fn justified(call: &Call<'_>, is_left: bool) -> Result<Value, String> {
 }
 
 /// `%s` and `%d` only.
-fn string_format(call: &Call<'_>) -> Result<Value, String> {
+fn string_format(call: &Call<'_>) -> Result<Value, HelperError> {
     let format = call.text(0);
     let mut text = String::new();
     let mut at = 1;
@@ -534,7 +538,7 @@ fn string_format(call: &Call<'_>) -> Result<Value, String> {
                 text.push_str(&call.text(at));
                 at += 1;
             }
-            _ => return Err(format!("`{format}` has more than %s and %d")),
+            _ => return Err(format!("`{format}` has more than %s and %d").into()),
         }
     }
     Ok(text.into())

@@ -1,8 +1,9 @@
 //! Targets of `blackbox_exporter`: lists of `targets` with `labels`, by service discovery from files.
 
+use plimsoll_model::document::toml_string;
 use serde_json::Value;
 
-use crate::config::import::{Imported, quoted, text_of};
+use crate::config::import::{Imported, text_of};
 
 pub(super) fn import(groups: &[Value]) -> Imported {
     let mut imported = Imported::default();
@@ -24,12 +25,12 @@ pub(super) fn import(groups: &[Value]) -> Imported {
                 continue;
             };
             imported.begin(target, group, &mut taken);
-            imported.pair(kind, &quoted(&written));
+            imported.pair(kind, &toml_string(&written));
             for (name, value) in labels.as_object().into_iter().flatten() {
                 let is_plain =
                     !name.starts_with("__") && !["module", "job"].contains(&name.as_str());
                 if let Some(value) = value.as_str().filter(|_| is_plain) {
-                    imported.line(format_args!("labels.{name} = {}", quoted(value)));
+                    imported.line(format_args!("labels.{name} = {}", toml_string(value)));
                 }
             }
         }

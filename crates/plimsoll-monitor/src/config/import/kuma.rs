@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use plimsoll_model::document::toml_string;
 use serde_json::Value;
 
 use crate::config::import::kuma_notifications::channel;
 use crate::config::import::kuma_targets::{self, Target};
-use crate::config::import::{Imported, quoted, table, text_of};
+use crate::config::import::{Imported, table, text_of};
 
 pub(super) fn import(backup: &Value) -> Imported {
     let mut imported = Imported::default();
@@ -106,10 +107,10 @@ fn notify(notification: &Value, receivers: &HashMap<String, Vec<String>>, import
         Ok((channel, settings)) => {
             imported.line(format_args!("\n[[notify]]"));
             // The number keeps two of one name apart.
-            imported.pair("name", &quoted(&format!("{name} {number}")));
+            imported.pair("name", &toml_string(&format!("{name} {number}")));
             imported.pair(channel, &settings);
             imported.pair("on", "[\"opened\", \"resolved\"]");
-            let monitors: Vec<_> = monitors.iter().map(|key| quoted(key)).collect();
+            let monitors: Vec<_> = monitors.iter().map(|key| toml_string(key)).collect();
             imported.pair("monitors", &format!("[{}]", monitors.join(", ")));
         }
         Err(why) => imported.remark(name, format_args!("is left out: {why}")),
@@ -150,18 +151,18 @@ fn target(monitor: &Value, kind: &str, name: &str, imported: &mut Imported) -> O
                     ),
                 }
             }
-            let conditions: Vec<_> = conditions.iter().map(|it| quoted(it)).collect();
+            let conditions: Vec<_> = conditions.iter().map(|it| toml_string(it)).collect();
             Some(vec![
                 ("http", http(monitor, url, name, imported)),
                 ("expect", format!("[{}]", conditions.join(", "))),
             ])
         }
         "port" => match (host, port) {
-            (Some(host), Some(port)) => Some(vec![("tcp", quoted(&format!("{host}:{port}")))]),
+            (Some(host), Some(port)) => Some(vec![("tcp", toml_string(&format!("{host}:{port}")))]),
             _ => missing(imported, "hostname and port"),
         },
         "ping" => match host {
-            Some(host) => Some(vec![("icmp", quoted(host))]),
+            Some(host) => Some(vec![("icmp", toml_string(host))]),
             None => missing(imported, "hostname"),
         },
         "dns" => {
@@ -169,12 +170,12 @@ fn target(monitor: &Value, kind: &str, name: &str, imported: &mut Imported) -> O
                 return missing(imported, "hostname");
             };
             let kind = text_of(monitor, "dns_resolve_type").unwrap_or("A");
-            let mut pairs = vec![("name", quoted(host)), ("type", quoted(kind))];
+            let mut pairs = vec![("name", toml_string(host)), ("type", toml_string(kind))];
             if let Some(server) = text_of(monitor, "dns_resolve_server") {
                 // Several may be there, of which the first is taken.
                 let server = server.split(',').next().unwrap_or(server).trim();
                 let address = port.map_or(server.to_owned(), |port| format!("{server}:{port}"));
-                pairs.push(("server", quoted(&address)));
+                pairs.push(("server", toml_string(&address)));
             }
             Some(vec![("dns", table(&pairs))])
         }
@@ -196,7 +197,10 @@ fn target(monitor: &Value, kind: &str, name: &str, imported: &mut Imported) -> O
             );
             Some(vec![(
                 "heartbeat",
-                table(&[("every", quoted(&every)), ("token", quoted(&token))]),
+                table(&[
+                    ("every", toml_string(&every)),
+                    ("token", toml_string(&token)),
+                ]),
             )])
         }
         "grpc-keyword" => {
@@ -212,11 +216,11 @@ fn target(monitor: &Value, kind: &str, name: &str, imported: &mut Imported) -> O
                 return missing(imported, "connection string");
             };
             if kind == "redis" {
-                return Some(vec![("redis", quoted(url))]);
+                return Some(vec![("redis", toml_string(url))]);
             }
             let query = text_of(monitor, "databaseQuery");
-            let mut pairs = vec![("url", quoted(url))];
-            pairs.extend(query.map(|query| ("query", quoted(query))));
+            let mut pairs = vec![("url", toml_string(url))];
+            pairs.extend(query.map(|query| ("query", toml_string(query))));
             let ours = if kind == "mysql" { "mysql" } else { "postgres" };
             Some(vec![(ours, table(&pairs))])
         }
@@ -240,24 +244,27 @@ fn target(monitor: &Value, kind: &str, name: &str, imported: &mut Imported) -> O
                 _ => String::new(),
             };
             let port = port.map_or(String::new(), |port| format!(":{port}"));
-            let mut pairs = vec![("url", quoted(&format!("{scheme}://{login}{host}{port}")))];
-            pairs.extend(text_of(monitor, "mqttTopic").map(|topic| ("topic", quoted(topic))));
+            let mut pairs = vec![(
+                "url",
+                toml_string(&format!("{scheme}://{login}{host}{port}")),
+            )];
+            pairs.extend(text_of(monitor, "mqttTopic").map(|topic| ("topic", toml_string(topic))));
             let mut kind = vec![("mqtt", table(&pairs))];
             if text_of(monitor, "mqttCheckType").unwrap_or("keyword") == "keyword" {
                 let wanted = text_of(monitor, "mqttSuccessMessage");
                 let contains = wanted.map(|text| contains(text, false));
-                kind.extend(contains.map(|it| ("expect", format!("[{}]", quoted(&it)))));
+                kind.extend(contains.map(|it| ("expect", format!("[{}]", toml_string(&it)))));
             }
             Some(kind)
         }
         "websocket-upgrade" => match text_of(monitor, "url") {
-            Some(url) => Some(vec![("websocket", quoted(url))]),
+            Some(url) => Some(vec![("websocket", toml_string(url))]),
             None => missing(imported, "url"),
         },
         "smtp" => match (host, port) {
             (Some(host), Some(port)) => {
-                let expected = format!("[{}]", table(&[("expect", quoted("^220"))]));
-                let to = quoted(&format!("{host}:{port}"));
+                let expected = format!("[{}]", table(&[("expect", toml_string("^220"))]));
+                let to = toml_string(&format!("{host}:{port}"));
                 let mut pairs = vec![("to", to), ("talk", expected)];
                 if text_of(monitor, "smtpSecurity") == Some("secure") {
                     pairs.push(("tls", "true".to_owned()));
@@ -294,11 +301,11 @@ fn special(target: Target, name: &str, imported: &mut Imported) -> Option<Pairs>
 }
 
 fn http(monitor: &Value, url: &str, name: &str, imported: &mut Imported) -> String {
-    let mut pairs = vec![("url", quoted(url))];
+    let mut pairs = vec![("url", toml_string(url))];
     let method = text_of(monitor, "method").filter(|method| *method != "GET");
-    pairs.extend(method.map(|method| ("method", quoted(method))));
+    pairs.extend(method.map(|method| ("method", toml_string(method))));
     let body = text_of(monitor, "body");
-    pairs.extend(body.map(|body| ("body", quoted(body))));
+    pairs.extend(body.map(|body| ("body", toml_string(body))));
     let headers = text_of(monitor, "headers").and_then(|text| serde_json::from_str(text).ok());
     let mut fields: Vec<(String, String)> = Vec::new();
     if let Some(Value::Object(headers)) = headers {
@@ -321,7 +328,7 @@ fn http(monitor: &Value, url: &str, name: &str, imported: &mut Imported) -> Stri
     if !fields.is_empty() {
         let fields = fields
             .iter()
-            .map(|(name, value)| format!("{} = {}", quoted(name), quoted(value)));
+            .map(|(name, value)| format!("{} = {}", toml_string(name), toml_string(value)));
         let fields: Vec<_> = fields.collect();
         pairs.push(("headers", format!("{{ {} }}", fields.join(", "))));
     }
@@ -329,7 +336,7 @@ fn http(monitor: &Value, url: &str, name: &str, imported: &mut Imported) -> Stri
         None | Some("basic") => {}
         Some("bearer") => {
             let token = text_of(monitor, "bearerToken");
-            pairs.extend(token.map(|token| ("bearer", quoted(token))));
+            pairs.extend(token.map(|token| ("bearer", toml_string(token))));
         }
         Some(other) => imported.remark(
             name,
@@ -343,7 +350,7 @@ fn http(monitor: &Value, url: &str, name: &str, imported: &mut Imported) -> Stri
         text_of(monitor, "basic_auth_user"),
         text_of(monitor, "basic_auth_pass"),
     ) {
-        pairs.push(("basic", quoted(&format!("{user}:{password}"))));
+        pairs.push(("basic", toml_string(&format!("{user}:{password}"))));
     }
     if let Some(redirects) = monitor
         .get("maxredirects")
@@ -359,7 +366,7 @@ fn http(monitor: &Value, url: &str, name: &str, imported: &mut Imported) -> Stri
         pairs.push(("insecure", "true".to_owned()));
     }
     if pairs.len() == 1 {
-        return quoted(url);
+        return toml_string(url);
     }
     table(&pairs)
 }
@@ -457,10 +464,10 @@ fn common(monitor: &Value, kind: &str, imported: &mut Imported) {
     };
     if kind != "push" && kind != "manual" {
         if let Some(interval) = number("interval") {
-            imported.pair("interval", &quoted(&format!("{interval}s")));
+            imported.pair("interval", &toml_string(&format!("{interval}s")));
         }
         if let Some(timeout) = number("timeout") {
-            imported.pair("timeout", &quoted(&format!("{timeout}s")));
+            imported.pair("timeout", &toml_string(&format!("{timeout}s")));
         }
         let retries = monitor
             .get("maxretries")
@@ -483,7 +490,7 @@ fn common(monitor: &Value, kind: &str, imported: &mut Imported) {
     names.sort();
     names.dedup();
     if !names.is_empty() {
-        let names: Vec<_> = names.iter().map(|name| quoted(name)).collect();
+        let names: Vec<_> = names.iter().map(|name| toml_string(name)).collect();
         imported.pair("tags", &format!("[{}]", names.join(", ")));
     }
     if let Some(description) = text_of(monitor, "description") {

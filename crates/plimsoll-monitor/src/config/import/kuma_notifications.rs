@@ -1,8 +1,9 @@
 //! Notifications of Uptime Kuma as channels.
 
+use plimsoll_model::document::toml_string;
 use serde_json::Value;
 
-use crate::config::import::{quoted, table, text_of};
+use crate::config::import::{table, text_of};
 use crate::notify::{ChannelError, notifier_of};
 
 /// A kind there: its name, our channel, and the keys of both.
@@ -103,7 +104,7 @@ pub(super) fn channel(notification: &Value) -> Result<(&'static str, String), Ch
         let (_, channel, keys) = found.ok_or_else(|| ChannelError::NoneLike(kind.to_owned()))?;
         let pairs = keys
             .iter()
-            .filter_map(|(theirs, ours)| Some((*ours, quoted(text_of(&config, theirs)?))));
+            .filter_map(|(theirs, ours)| Some((*ours, toml_string(text_of(&config, theirs)?))));
         (*channel, pairs.collect())
     };
     let written = table(&pairs);
@@ -121,7 +122,7 @@ fn email(config: &Value) -> Vec<(&'static str, String)> {
         ("smtpPassword", "password"),
         ("smtpFrom", "from"),
     ] {
-        pairs.extend(text_of(config, theirs).map(|text| (ours, quoted(text))));
+        pairs.extend(text_of(config, theirs).map(|text| (ours, toml_string(text))));
     }
     let port = match &config["smtpPort"] {
         Value::Number(number) => number.as_u64(),
@@ -135,10 +136,10 @@ fn email(config: &Value) -> Vec<(&'static str, String)> {
         (false, _) => "starttls",
     };
     pairs.push(("port", port.to_string()));
-    pairs.push(("security", quoted(security)));
+    pairs.push(("security", toml_string(security)));
     let to = text_of(config, "smtpTo").unwrap_or_default();
     let to = to.split(',').map(str::trim).filter(|one| !one.is_empty());
-    let to: Vec<_> = to.map(quoted).collect();
+    let to: Vec<_> = to.map(toml_string).collect();
     pairs.push(("to", format!("[{}]", to.join(", "))));
     pairs
 }

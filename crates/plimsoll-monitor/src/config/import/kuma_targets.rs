@@ -1,8 +1,9 @@
 //! Monitors of Uptime Kuma whose targets are machines and services with protocols of their own.
 
+use plimsoll_model::document::toml_string;
 use serde_json::Value;
 
-use crate::config::import::{quoted, table, text_of};
+use crate::config::import::{table, text_of};
 
 /// A kind with its target and conditions, and remarks on what is other here; or why there is none.
 pub(super) type Target = Result<(Vec<(&'static str, String)>, Vec<&'static str>), &'static str>;
@@ -19,13 +20,16 @@ pub(super) fn docker(monitor: &Value, hosts: &[Value]) -> Target {
     let daemon = host.and_then(|host| text_of(host, "dockerDaemon"));
     let Some(daemon) = daemon else {
         let remark = "its container engine is not in the file; add `host` unless that is /var/run/docker.sock";
-        return Ok((vec![("docker", quoted(container))], vec![remark]));
+        return Ok((vec![("docker", toml_string(container))], vec![remark]));
     };
     let daemon = match daemon.strip_prefix('/') {
         Some(_) => format!("unix://{daemon}"),
         None => daemon.to_owned(),
     };
-    let pairs = [("container", quoted(container)), ("host", quoted(&daemon))];
+    let pairs = [
+        ("container", toml_string(container)),
+        ("host", toml_string(&daemon)),
+    ];
     Ok((vec![("docker", table(&pairs))], Vec::new()))
 }
 
@@ -39,10 +43,10 @@ pub(super) fn snmp(monitor: &Value) -> Target {
     }
     let port = monitor.get("port").and_then(Value::as_u64);
     let to = port.map_or(host.to_owned(), |port| format!("{host}:{port}"));
-    let mut pairs = vec![("to", quoted(&to)), ("oid", quoted(object))];
+    let mut pairs = vec![("to", toml_string(&to)), ("oid", toml_string(object))];
     // The column of another type has it.
     let community = text_of(monitor, "radiusPassword");
-    pairs.extend(community.map(|community| ("community", quoted(community))));
+    pairs.extend(community.map(|community| ("community", toml_string(community))));
     let mut kind = vec![("snmp", table(&pairs))];
     let mut remarks = Vec::new();
     if let Some(wanted) = text_of(monitor, "expectedValue") {
@@ -56,7 +60,7 @@ pub(super) fn snmp(monitor: &Value) -> Target {
                 Err(_) => format!("'{wanted}'"),
             };
             let condition = format!("body.json($[0].value) {operator} {value}");
-            kind.push(("expect", format!("[{}]", quoted(&condition))));
+            kind.push(("expect", format!("[{}]", toml_string(&condition))));
         } else {
             remarks.push("its JSON query is left out; write it as `body.json(PATH)` in `expect`");
         }
@@ -72,7 +76,7 @@ pub(super) fn grpc(monitor: &Value, is_tls: bool, keyword: Option<String>) -> Ta
         return Err("it has no grpcUrl");
     };
     let scheme = if is_tls { "grpcs" } else { "grpc" };
-    let url = quoted(&format!("{scheme}://{url}"));
+    let url = toml_string(&format!("{scheme}://{url}"));
     let given = ["grpcServiceName", "grpcMethod", "grpcProtobuf"].map(|key| text_of(monitor, key));
     let [Some(service), Some(method), Some(proto)] = given else {
         let remark = "calls the health service instead of its own method";
@@ -80,13 +84,13 @@ pub(super) fn grpc(monitor: &Value, is_tls: bool, keyword: Option<String>) -> Ta
     };
     let mut pairs = vec![
         ("url", url),
-        ("method", quoted(&full_name(service, method, proto))),
+        ("method", toml_string(&full_name(service, method, proto))),
     ];
     let body = text_of(monitor, "grpcBody");
-    pairs.extend(body.map(|body| ("body", quoted(body))));
-    pairs.push(("proto", quoted(proto)));
+    pairs.extend(body.map(|body| ("body", toml_string(body))));
+    pairs.push(("proto", toml_string(proto)));
     let mut kind = vec![("grpc", table(&pairs))];
-    kind.extend(keyword.map(|it| ("expect", format!("[{}]", quoted(&it)))));
+    kind.extend(keyword.map(|it| ("expect", format!("[{}]", toml_string(&it)))));
     let mut remarks = Vec::new();
     if text_of(monitor, "grpcMetadata").is_some_and(|text| text.trim() != "{}") {
         remarks.push("sends metadata there, and none here; write them as `headers`");
@@ -124,10 +128,10 @@ pub(super) fn rabbitmq(monitor: &Value) -> Target {
         return Err("it has no nodes");
     };
     let url = format!("{}/api/health/checks/alarms", first.trim_end_matches('/'));
-    let mut pairs = vec![("url", quoted(&url))];
+    let mut pairs = vec![("url", toml_string(&url))];
     let login = ["rabbitmqUsername", "rabbitmqPassword"].map(|key| text_of(monitor, key));
     if let [Some(user), Some(password)] = login {
-        pairs.push(("basic", quoted(&format!("{user}:{password}"))));
+        pairs.push(("basic", toml_string(&format!("{user}:{password}"))));
     }
     let kind = vec![
         ("http", table(&pairs)),

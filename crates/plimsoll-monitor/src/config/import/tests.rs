@@ -350,7 +350,7 @@ fn other_files_are_refused() {
 fn every_text_is_one_of_toml() {
     for character in ('\0'..='\u{ff}').chain(['\u{2028}', '\u{feff}', '\u{1f600}']) {
         let text = format!("a{character}b");
-        let document = format!("key = {}", quoted(&text));
+        let document = format!("key = {}", toml_string(&text));
         let table: toml::Table = document.parse().unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(table["key"].as_str(), Some(text.as_str()));
     }

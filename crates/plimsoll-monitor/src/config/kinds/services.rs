@@ -62,7 +62,7 @@ pub(super) fn redis(value: Value<'_>, context: &mut Context, settings: &Defaults
     let reach = reach(table.as_mut(), context, settings, "", &url);
     let mut command = Vec::new();
     if let Some(mut table) = table {
-        if let Some(value) = table.take("command") {
+        if let Some(value) = table.take_value("command") {
             let words = value.elements();
             // One text is split at its spaces.
             command = match words.as_slice() {
@@ -176,21 +176,23 @@ fn login(table: &mut Table<'_>) -> Result<Option<(String, Secret)>, Noted> {
 }
 
 fn search(table: &mut Table<'_>) -> Result<Option<LdapSearch>, Noted> {
-    let filter = table.take("filter").map(|value| {
+    let filter = table.take_value("filter").map(|value| {
         let parsed = as_text(&value).map(LdapFilter::from_str);
         parsed.and_then(|parsed| value.check(parsed)).ok_or(Noted)
     });
-    let scope = table.take("scope").map(|value| match as_text(&value) {
-        Some("base") => Ok(LdapScope::Base),
-        Some("one") => Ok(LdapScope::One),
-        Some("sub") => Ok(LdapScope::Sub),
-        Some(other) => {
-            value.wrong::<()>(format!("`{other}` is not \"base\", \"one\" or \"sub\""));
-            Err(Noted)
-        }
-        None => Err(Noted),
-    });
-    let attributes = table.take("attributes");
+    let scope = table
+        .take_value("scope")
+        .map(|value| match as_text(&value) {
+            Some("base") => Ok(LdapScope::Base),
+            Some("one") => Ok(LdapScope::One),
+            Some("sub") => Ok(LdapScope::Sub),
+            Some(other) => {
+                value.wrong::<()>(format!("`{other}` is not \"base\", \"one\" or \"sub\""));
+                Err(Noted)
+            }
+            None => Err(Noted),
+        });
+    let attributes = table.take_value("attributes");
     let attributes = attributes.map(|value| texts(value).ok_or(Noted));
     let Some(base) = table.text("base") else {
         if filter.is_none() && scope.is_none() && attributes.is_none() {
@@ -226,7 +228,7 @@ pub(super) fn snmp(value: Value<'_>, context: &mut Context, settings: &Defaults)
     let (mut community, mut objects) = ("public".to_owned(), vec![UPTIME.parse().ok()?]);
     if let Some(mut table) = table {
         community = table.text("community").unwrap_or(community);
-        if let Some(value) = table.take("oid") {
+        if let Some(value) = table.take_value("oid") {
             let parsed = value.elements();
             if parsed.is_empty() || parsed.len() > MOST {
                 let message = format!("`oid` has one to {MOST} objects");
@@ -305,7 +307,7 @@ pub(super) fn docker(value: Value<'_>, context: &mut Context, settings: &Default
     }
     let mut host = Some(DockerHost::Socket(PathBuf::from(DOCKER_SOCKET)));
     if let Some(mut table) = table {
-        if let Some(value) = table.take("host") {
+        if let Some(value) = table.take_value("host") {
             host = match as_text(&value)?.split_once("://") {
                 Some(("unix", path)) if path.starts_with('/') => {
                     Some(DockerHost::Socket(PathBuf::from(path)))
@@ -346,7 +348,7 @@ pub(super) fn systemd(
     ]);
     let mut bus = PathBuf::from(SYSTEM_BUS);
     if let Some(table) = &mut table {
-        if let Some(value) = table.take("states") {
+        if let Some(value) = table.take_value("states") {
             let named = value.elements().into_iter().map(|one| {
                 let text = as_text(&one)?;
                 UnitState::named(text).or_else(|| {
@@ -404,9 +406,9 @@ fn call(
     context: &Context,
     leaves_status: bool,
 ) -> Result<Option<GrpcCall>, Noted> {
-    let method = table.take("method");
+    let method = table.take_value("method");
     let body = table.text("body");
-    let text = table.take("proto");
+    let text = table.take_value("proto");
     let path = file(table, context, "proto_file");
     let Some(method) = method else {
         if body.is_none() && text.is_none() && path.is_none() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_model::{
     Cost, ExchangeKind, FailureCount, LoadModel, LoadShape, Nothing, Protocol, RequestFigures,
-    RunSummary, ThresholdVerdict, Unit,
+    RunSummary, ThresholdVerdict, Unit, percentage, rate_figures,
 };
 
 use super::details::{found, rate_of_bytes};
@@ -12,9 +12,7 @@ use super::{Detail, FEW_SAMPLES};
 use crate::document::SaturationDocument;
 use crate::export::saturation_text;
 use crate::text::WIDTH;
-use crate::text::numbers::{
-    NOTHING, bounded, bytes, count, duration, optional, percent, plural, rate, share,
-};
+use crate::text::numbers::{NOTHING, bounded, bytes, count, duration, optional, plural, share};
 use crate::text::page::{Page, shortened, width};
 use crate::text::requests::site;
 use crate::text::style::Emphasis;
@@ -74,7 +72,7 @@ fn shape(run: &RunSummary) -> String {
         LoadModel::Closed => connections,
         LoadModel::Open { rate: arrivals } => format!(
             "{} arrivals/s, up to {connections}",
-            rate(arrivals.per_second())
+            rate_figures(arrivals.per_second())
         ),
     };
     let measured = if window.is_zero() {
@@ -105,9 +103,9 @@ fn requests(page: &mut Page, run: &RunSummary) {
     let counts = &run.counts;
     let all = counts.intended();
     let strong = |text: String| page.style().apply(Emphasis::Strong, &text);
-    let mut throughput = format!("{}/s", strong(rate(run.requests_per_second())));
+    let mut throughput = format!("{}/s", strong(rate_figures(run.requests_per_second())));
     if let LoadModel::Open { rate: arrivals } = run.load.model {
-        let intended = rate(arrivals.per_second());
+        let intended = rate_figures(arrivals.per_second());
         throughput.extend([" of ", &intended, " intended"]);
     }
     let strange = |number: u64, word: &str| {
@@ -241,7 +239,7 @@ fn others(page: &mut Page, run: &RunSummary) {
     if let Some(events) = &run.events {
         let strong = page.style().apply(
             Emphasis::Strong,
-            &rate(run.events_per_second().unwrap_or_default()),
+            &rate_figures(run.events_per_second().unwrap_or_default()),
         );
         let mut cells = vec![format!("{strong}/s")];
         if !events.gaps.is_empty() {
@@ -325,7 +323,7 @@ const CERTAIN: f64 = 0.02;
 
 fn core_share(cost: &Cost) -> Option<String> {
     let value = cost.cpu_percent()?;
-    Some(format!("{} of a core", percent(value)))
+    Some(format!("{} of a core", percentage(value)))
 }
 
 /// The slowest of several requests, and the one that failed most.
@@ -392,7 +390,9 @@ pub fn cautions(run: &RunSummary) -> Vec<String> {
 
 fn saturated(run: &RunSummary) -> Option<String> {
     let saturated = run.generator.saturated.as_ref()?;
-    Some(saturation_text(&SaturationDocument::of(saturated)))
+    Some(saturation_text(&SaturationDocument::from_saturation(
+        saturated,
+    )))
 }
 
 /// The verdict; it says what the exit code says.

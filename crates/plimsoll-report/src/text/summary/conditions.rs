@@ -1,8 +1,8 @@
 //! The conditions of a run: machine, limits, placement, warnings.
 
-use plimsoll_model::{Conditions, three_figures};
+use plimsoll_model::{Conditions, percentage, three_figures};
 
-use crate::text::numbers::{bytes, percent, plural};
+use crate::text::numbers::{bytes, plural};
 use crate::text::page::Page;
 use crate::text::style::Emphasis;
 
@@ -76,7 +76,7 @@ pub(super) fn conditions(page: &mut Page, conditions: &Conditions) {
     place.extend(
         conditions
             .steal_percent
-            .map(|steal| format!("{} stolen", percent(steal))),
+            .map(|steal| format!("{} stolen", percentage(steal))),
     );
     for facts in [run, machine, place] {
         if !facts.is_empty() {

@@ -4,15 +4,14 @@ use std::time::Duration;
 
 use plimsoll_model::{
     Cost, EventFigures, ExchangeKind, Generator, GrpcFigures, JudgedThreshold, Phase, RunSummary,
-    ServerCost, ThresholdVerdict, Times, Unit, three_figures,
+    ServerCost, ThresholdVerdict, Times, Unit, percentage, rate_figures, three_figures,
 };
 
 use super::FEW_SAMPLES;
 use super::conditions::conditions;
 use crate::text::WIDTH;
 use crate::text::numbers::{
-    NOTHING, bounded, bytes, count, duration, margin_of_limit, optional, percent, plural, rate,
-    share,
+    NOTHING, bounded, bytes, count, duration, margin_of_limit, optional, plural, share,
 };
 use crate::text::page::{Page, shortened};
 use crate::text::requests::requests as by_request;
@@ -169,7 +168,7 @@ fn per_request(cost: &Cost) -> String {
 fn cpu_percent(cost: &Cost) -> String {
     cost.cpu_percent().map_or_else(
         || NOTHING.to_owned(),
-        |value| format!("{} of one core", percent(value)),
+        |value| format!("{} of one core", percentage(value)),
     )
 }
 
@@ -420,7 +419,7 @@ fn events(page: &mut Page, run: &RunSummary, events: &EventFigures) {
             format!(
                 "{}, {}/s",
                 count(events.received),
-                rate(run.events_per_second().unwrap_or_default())
+                rate_figures(run.events_per_second().unwrap_or_default())
             ),
         ),
         (
@@ -481,7 +480,7 @@ fn calls(page: &mut Page, run: &RunSummary, grpc: &GrpcFigures) {
     page.line(&format!(
         "  {:>15}  messages received, {}/s",
         count(grpc.messages_received),
-        rate(per_second)
+        rate_figures(per_second)
     ));
 }
 
@@ -513,7 +512,10 @@ fn generator(page: &mut Page, generator: &Generator) {
         ("cpu per request", per_request(&generator.cost)),
         (
             "busiest worker",
-            format!("{} of its core", percent(generator.busiest_worker_percent)),
+            format!(
+                "{} of its core",
+                percentage(generator.busiest_worker_percent)
+            ),
         ),
         (
             "timer lag",

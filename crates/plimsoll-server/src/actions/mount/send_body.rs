@@ -53,7 +53,7 @@ pub(super) struct Pump {
 
 impl SendBody {
     /// The body that a service reads, and the pump that fills it.
-    pub(super) fn of(body: RequestBody) -> (Self, Option<Pump>) {
+    pub(super) fn from_request_body(body: RequestBody) -> (Self, Option<Pump>) {
         if body.is_end_stream() {
             let hint = SizeHint::with_exact(0);
             return (Self { bridge: None, hint }, None);
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn frames_come_one_by_one_as_they_are_requested() {
         let (sender, body) = RequestBody::channel(Some(5));
-        let (mut reader, pump) = SendBody::of(body);
+        let (mut reader, pump) = SendBody::from_request_body(body);
         is_send(&reader);
         let mut pump = pump.unwrap();
         let mut cx = Context::from_waker(Waker::noop());
@@ -213,19 +213,19 @@ mod tests {
     #[test]
     fn either_side_may_go() {
         let (sender, body) = RequestBody::channel(None);
-        let (mut reader, pump) = SendBody::of(body);
+        let (mut reader, pump) = SendBody::from_request_body(body);
         drop(pump);
         let closed = Some(Err(BodyError::Closed));
         assert_eq!(poll(&mut reader), Poll::Ready(closed));
         assert!(sender.is_abandoned());
 
         let (sender, body) = RequestBody::channel(None);
-        let (reader, pump) = SendBody::of(body);
+        let (reader, pump) = SendBody::from_request_body(body);
         drop(reader);
         pump.unwrap().poll(&mut Context::from_waker(Waker::noop()));
         assert!(sender.is_abandoned());
 
-        let (reader, pump) = SendBody::of(RequestBody::empty());
+        let (reader, pump) = SendBody::from_request_body(RequestBody::empty());
         assert!(reader.is_end_stream() && pump.is_none());
     }
 }

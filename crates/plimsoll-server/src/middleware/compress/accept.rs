@@ -17,7 +17,7 @@ pub(super) fn choose<'v>(
     }
     let mut best: Option<(u16, Coding)> = None;
     for coding in codings {
-        let weight = wishes.of(*coding);
+        let weight = wishes.weight(*coding);
         if weight > 0 && best.is_none_or(|(most, _)| weight > most) {
             best = Some((weight, *coding));
         }
@@ -64,7 +64,7 @@ impl Wishes {
         *wish = Some(weight);
     }
 
-    fn of(&self, coding: Coding) -> u16 {
+    fn weight(&self, coding: Coding) -> u16 {
         let own = match coding {
             Coding::Zstd => self.zstd,
             Coding::Brotli => self.brotli,

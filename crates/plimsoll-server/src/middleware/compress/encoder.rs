@@ -93,7 +93,7 @@ impl Encoder {
     }
 
     /// Takes the output so far.
-    pub(super) fn take(&mut self) -> Bytes {
+    pub(super) fn take_output(&mut self) -> Bytes {
         let out = match self {
             Self::Zstd(encoder) => encoder.get_mut(),
             Self::Brotli(encoder) => encoder.get_mut(),
@@ -110,7 +110,7 @@ impl Encoder {
             Self::Gzip(encoder) => encoder.flush(),
         }
         .expect(IN_MEMORY);
-        self.take()
+        self.take_output()
     }
 
     /// The rest with its end.

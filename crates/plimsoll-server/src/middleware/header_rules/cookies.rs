@@ -3,7 +3,7 @@
 use http::header::{HeaderMap, HeaderValue, SET_COOKIE};
 use regex::Regex;
 
-use crate::message::location::LocationTemplate;
+use crate::place::location::LocationTemplate;
 use crate::place::{Place, Values};
 
 /// What becomes of cookies.

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::counters::Counters;
 use crate::observe::access_log::OpenLog;
-use crate::observe::counters::Counters;
 
 /// Time for which lines are gathered, so that a busy server does not wake the writer for each of them.
 const GATHER: Duration = Duration::from_millis(100);

@@ -21,11 +21,12 @@ use super::{
 };
 use crate::action::{LocalFuture, Outcome};
 use crate::message::body::{BodyError, BodySender, withhold_heads_fields};
-use crate::message::request::{Content, ContentSource, Version};
+use crate::message::request::{Content, ContentSource};
 use crate::message::response::{
     Built, Kind, Response, ResponseBody, StreamError, has_content, status_line, write_built_fields,
     write_fields,
 };
+use crate::version::Version;
 
 /// Framing of a response's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use plimsoll_model::Clock;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use crate::protocol::stream::Stream;
+use crate::stream::Stream;
 use crate::worker::ConnectionGuard;
 use crate::worker::timer::Timer;
 

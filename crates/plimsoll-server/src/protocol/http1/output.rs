@@ -10,7 +10,7 @@ use tokio::io::AsyncWrite;
 
 use crate::message::file::FilePart;
 use crate::message::response::WholeContent;
-use crate::protocol::stream::Stream;
+use crate::stream::Stream;
 
 /// Capacity that an idle connection may keep.
 const KEPT: usize = 4 * 1024;

@@ -7,11 +7,12 @@ use plimsoll_wire::h1::{BodyLength, RequestDecoder, RequestError, ResponseWriter
 
 use super::{End, Http1, LARGE, Next, RequestTraits};
 use crate::action::{Outcome, Refusal};
-use crate::message::request::{Content, Version};
+use crate::message::request::Content;
 use crate::message::response::{
     Kind, Response, ResponseBody, WholeContent, has_content, status_line, tunnel_status,
     write_built_fields,
 };
+use crate::version::Version;
 
 impl Http1 {
     /// Does what is not a response.

@@ -9,7 +9,7 @@ use plimsoll_model::Clock;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::{Broken, Http1, MOST_CARRIED};
-use crate::observe::counters::Cut;
+use crate::counters::Cut;
 use crate::worker::LAST_CALL;
 
 /// The reason of a deadline.

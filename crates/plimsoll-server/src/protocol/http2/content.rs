@@ -13,10 +13,10 @@ use plimsoll_model::Clock;
 use plimsoll_wire::h1::RequestError;
 use tokio::sync::oneshot;
 
-use crate::engine::limits::Limits;
+use crate::counters::Cut;
+use crate::limits::Limits;
 use crate::message::body::{BodyError, BodySender};
 use crate::message::interim::Interims;
-use crate::observe::counters::Cut;
 use crate::protocol::activity::Busy;
 use crate::protocol::http2::tap::TapState;
 use crate::protocol::pace::{Pace, sooner};

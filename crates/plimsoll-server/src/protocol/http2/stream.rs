@@ -18,18 +18,19 @@ use tokio::sync::oneshot;
 use super::tap::TapState;
 use super::tunnel::Tunnel;
 use crate::action::{LocalFuture, Outcome, TakeOver};
-use crate::engine::limits::Limits;
+use crate::counters::{Cut, RouteTag};
+use crate::limits::Limits;
 use crate::message::body::withhold_heads_fields;
 use crate::message::interim::Interims;
-use crate::message::request::{Content, Held, Version};
+use crate::message::request::{Content, Held};
 use crate::message::response::{
     Framed, Response, ResponseBody, StreamError, has_content, tunnel_status,
 };
-use crate::observe::counters::{Cut, RouteTag};
 use crate::protocol::activity::Busy;
-use crate::protocol::http3::listener::AltSvc;
+use crate::protocol::http3::alternative::AltSvc;
 use crate::protocol::pace::{Pace, sooner};
-use crate::protocol::stream::Stream;
+use crate::stream::Stream;
+use crate::version::Version;
 use crate::worker::ConnectionGuard;
 use crate::worker::timer::Timer;
 

@@ -22,9 +22,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use self::frames::{FrameHeader, Frames};
 use self::sections::Sections;
-use crate::engine::limits::FloodLimits;
-use crate::observe::counters::{Cut, ResetSide};
-use crate::protocol::stream::Stream;
+use crate::counters::{Cut, ResetSide};
+use crate::limits::FloodLimits;
+use crate::stream::Stream;
 use crate::worker::ConnectionGuard;
 
 /// The length of a counting window, approximately.

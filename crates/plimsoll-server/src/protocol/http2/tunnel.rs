@@ -33,8 +33,10 @@ impl Tunnel {
             is_shut: false,
         }
     }
+}
 
-    pub(crate) fn is_tls(&self) -> bool {
+impl crate::stream::Tunnel for Tunnel {
+    fn is_tls(&self) -> bool {
         self.is_tls
     }
 }

@@ -23,21 +23,23 @@ use super::tap::Tap;
 use super::transport::{Sender, StreamState, Transport};
 use super::tunnel::Tunnel;
 use crate::action::{Answer, LocalFuture, Outcome, Refusal, TakeOver};
-use crate::engine::limits::Limits;
+use crate::counters::Cut;
+use crate::limits::Limits;
 use crate::message::body::withhold_heads_fields;
 use crate::message::connection::ConnectionInfo;
 use crate::message::fields::Fields;
 use crate::message::interim::Interims;
-use crate::message::request::{Content, ContentSource, Request, Scheme, Start, Version};
+use crate::message::request::{Content, ContentSource, Request, Scheme, Start};
 use crate::message::response::{
     Framed, Response, ResponseBody, StreamError as Broken, has_content, tunnel_status,
 };
-use crate::observe::counters::Cut;
 use crate::protocol::activity::Busy;
 use crate::protocol::head;
 use crate::protocol::pace::{Pace, sooner};
-use crate::protocol::stream::Stream;
-use crate::worker::{ConnectionGuard, Service};
+use crate::protocol::service::Service;
+use crate::stream::Stream;
+use crate::version::Version;
+use crate::worker::ConnectionGuard;
 
 /// Bytes that are handed to QUIC at a time.
 const PIECE: usize = 64 * 1024;
@@ -106,7 +108,7 @@ impl Exchange {
             Ok(Some(take_over)) => {
                 let (receive, first) = reading.into_stream();
                 let tunnel = Tunnel::new(receive, sending, first);
-                let stream = Stream::http3(tunnel).with_write_timeout(self.limits.write_timeout);
+                let stream = Stream::tunnel(tunnel).with_write_timeout(self.limits.write_timeout);
                 let drain = self.place.worker.drain.clone();
                 self.unless_reset(take_over(stream, drain)).await;
             }
@@ -519,6 +521,6 @@ fn is_malformed_connect(parts: &Parts) -> bool {
 fn has_connection_fields(fields: &HeaderMap) -> bool {
     let is_there = fields
         .keys()
-        .any(|name| FieldClass::of(name.as_str().as_bytes()).is_connection_specific());
+        .any(|name| FieldClass::from_name(name.as_str().as_bytes()).is_connection_specific());
     is_there || fields.get_all(TE).iter().any(|value| value != "trailers")
 }

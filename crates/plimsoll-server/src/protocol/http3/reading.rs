@@ -13,11 +13,11 @@ use plimsoll_wire::SystemClock;
 use plimsoll_wire::h1::RequestError;
 
 use super::transport::Receiver;
-use crate::engine::limits::Limits;
+use crate::counters::{Cut, WorkerCounters};
+use crate::limits::Limits;
 use crate::message::body::BodyError;
 use crate::message::interim::Interims;
 use crate::message::request::{Content, ContentSource};
-use crate::observe::counters::{Cut, WorkerCounters};
 use crate::protocol::pace::{Pace, sooner};
 use crate::worker::timer::Timer;
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use h3::error::Code;
 use plimsoll_model::Clock;
 
-use crate::engine::limits::Http3Limits;
-use crate::observe::counters::{Cut, ResetSide};
+use crate::counters::{Cut, ResetSide};
+use crate::limits::Http3Limits;
 use crate::protocol::http3::transport::StreamState;
 use crate::worker::ConnectionGuard;
 

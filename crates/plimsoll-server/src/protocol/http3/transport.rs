@@ -16,7 +16,7 @@ use plimsoll_wire::h3::{Frames, Rewritten, with_protocol};
 use quinn::{ReadError, VarInt, WriteError};
 
 use super::tap::Tap;
-use crate::observe::counters::Cut;
+use crate::counters::Cut;
 
 /// The protocol that stands for `websocket` within the `h3` crate, which has no constant for it; requests that came with it
 /// are not upgraded.

@@ -90,6 +90,12 @@ impl fmt::Debug for Tunnel {
     }
 }
 
+impl crate::stream::Tunnel for Tunnel {
+    fn is_tls(&self) -> bool {
+        true
+    }
+}
+
 impl AsyncRead for Tunnel {
     fn poll_read(
         self: Pin<&mut Self>,

@@ -109,14 +109,14 @@ impl Decoder {
             }
             match first {
                 0x80.. => {
-                    let index = integer::take(&mut input, 7)?;
+                    let index = integer::read_integer(&mut input, 7)?;
                     self.indexed(index, &mut summary, keep.as_deref_mut())?;
                 }
                 0x40..0x80 => {
                     input = self.literal(input, true, &mut summary, keep.as_deref_mut())?;
                 }
                 0x20..0x40 => {
-                    let size = integer::take(&mut input, 5)?;
+                    let size = integer::read_integer(&mut input, 5)?;
                     self.resize(size, summary)?;
                 }
                 0x00..0x20 => {
@@ -188,11 +188,11 @@ impl Decoder {
         summary: &mut Summary,
         keep: Option<&mut Fields>,
     ) -> Result<&'a [u8], HpackError> {
-        let index = integer::take(&mut input, if is_indexed { 6 } else { 4 })?;
+        let index = integer::read_integer(&mut input, if is_indexed { 6 } else { 4 })?;
         let (name, name_kind) = match index {
             0 => {
                 let text = string(&mut input, &mut self.name)?;
-                (Name::Text(text), NameKind::of(text))
+                (Name::Text(text), NameKind::from_name(text))
             }
             1..=STATIC_ENTRIES => (Name::Static(index), NameKind::of_static(index)),
             _ => {
@@ -215,7 +215,7 @@ impl Decoder {
             return Ok(input);
         }
         let value = string(&mut input, &mut self.value)?;
-        let kind = FieldKind::of(name_kind, value);
+        let kind = FieldKind::from_field(name_kind, value);
         let length = name.length(&self.table) + value.len();
         if summary.add(kind, length, self.limits)
             && let Some(fields) = keep
@@ -327,7 +327,7 @@ fn dynamic_index(index: u32) -> Option<usize> {
 #[inline]
 fn pass_over(input: &[u8]) -> Result<Option<(usize, &[u8])>, HpackError> {
     let mut rest = input;
-    let index = integer::take(&mut rest, 4)?;
+    let index = integer::read_integer(&mut rest, 4)?;
     if index == 0
         || index > STATIC_ENTRIES
         || !matches!(NameKind::of_static(index), NameKind::Regular)
@@ -358,7 +358,7 @@ fn string<'a, 'b: 'a>(
 /// Takes a string as it is on the wire.
 #[inline]
 fn raw_string<'a>(input: &mut &'a [u8]) -> Result<&'a [u8], HpackError> {
-    let length = integer::take(input, 7)? as usize;
+    let length = integer::read_integer(input, 7)? as usize;
     let Some((text, rest)) = input.split_at_checked(length) else {
         return Err(HpackError::Truncated);
     };

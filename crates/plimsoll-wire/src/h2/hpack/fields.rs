@@ -73,7 +73,7 @@ pub(crate) enum FieldKind {
 
 impl NameKind {
     /// RFC 9113, sections 8.2.1, 8.2.2 and 8.3.
-    pub(crate) fn of(name: &[u8]) -> Self {
+    pub(crate) fn from_name(name: &[u8]) -> Self {
         if name.first() == Some(&b':') {
             return match name {
                 b":status" => Self::Status,
@@ -83,7 +83,7 @@ impl NameKind {
         if name.is_empty() || name.iter().any(|byte| is_forbidden_in_names(*byte)) {
             return Self::Malformed(MessageError::FieldName);
         }
-        match FieldClass::of(name) {
+        match FieldClass::from_name(name) {
             FieldClass::ContentLength => Self::ContentLength,
             class if class.is_connection_specific() => {
                 Self::Malformed(MessageError::ConnectionSpecific)
@@ -110,7 +110,7 @@ impl NameKind {
 }
 
 impl FieldKind {
-    pub(crate) fn of(name: NameKind, value: &[u8]) -> Self {
+    pub(crate) fn from_field(name: NameKind, value: &[u8]) -> Self {
         let kind = match name {
             NameKind::Status => status(value).map_or(MessageError::Status.into(), Self::Status),
             NameKind::ContentLength => content_length(value)
@@ -196,11 +196,11 @@ mod tests {
     #[test]
     fn the_static_table_is_classified_as_its_text_is() {
         for (index, (name, value)) in (1..).zip(STATIC_TABLE) {
-            let name = NameKind::of(name.as_bytes());
+            let name = NameKind::from_name(name.as_bytes());
             assert_eq!(NameKind::of_static(index), name);
             assert_eq!(
                 FieldKind::of_static(index),
-                FieldKind::of(name, value.as_bytes())
+                FieldKind::from_field(name, value.as_bytes())
             );
         }
     }
@@ -209,12 +209,12 @@ mod tests {
     fn names_and_values_are_judged() {
         for bad in ["", "Accept", "a b", "a:b", "a\u{7f}", "a\0"] {
             assert_eq!(
-                NameKind::of(bad.as_bytes()),
+                NameKind::from_name(bad.as_bytes()),
                 NameKind::Malformed(MessageError::FieldName),
                 "{bad:?}"
             );
         }
-        let value = |value: &str| FieldKind::of(NameKind::Regular, value.as_bytes());
+        let value = |value: &str| FieldKind::from_field(NameKind::Regular, value.as_bytes());
         for bad in [" a", "a\t", "a\r\nb", "a\0"] {
             assert_eq!(value(bad), MessageError::FieldValue.into(), "{bad:?}");
         }

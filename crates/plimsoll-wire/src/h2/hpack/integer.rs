@@ -25,7 +25,7 @@ pub(crate) fn put(output: &mut Vec<u8>, pattern: u8, prefix: u32, value: usize) 
 ///
 /// `let else` rather than `ok_or`: going through a result stalls on its layout, measurably.
 #[inline]
-pub(crate) fn take(input: &mut &[u8], prefix: u32) -> Result<u32, HpackError> {
+pub(crate) fn read_integer(input: &mut &[u8], prefix: u32) -> Result<u32, HpackError> {
     let Some((first, rest)) = input.split_first() else {
         return Err(HpackError::Truncated);
     };
@@ -76,19 +76,25 @@ mod tests {
             put(&mut output, 0, prefix, value);
             assert_eq!(output, bytes);
             let mut input = bytes;
-            assert_eq!(take(&mut input, prefix).map(|v| v as usize), Ok(value));
+            assert_eq!(
+                read_integer(&mut input, prefix).map(|v| v as usize),
+                Ok(value)
+            );
             assert!(input.is_empty());
         }
     }
 
     #[test]
     fn what_is_cut_or_endless_is_refused() {
-        assert_eq!(take(&mut &[][..], 5), Err(HpackError::Truncated));
-        assert_eq!(take(&mut &[31, 0x80][..], 5), Err(HpackError::Truncated));
+        assert_eq!(read_integer(&mut &[][..], 5), Err(HpackError::Truncated));
+        assert_eq!(
+            read_integer(&mut &[31, 0x80][..], 5),
+            Err(HpackError::Truncated)
+        );
         let endless = [31, 0x80, 0x80, 0x80, 0x80, 0x80, 0];
-        assert_eq!(take(&mut &endless[..], 5), Err(HpackError::Integer));
+        assert_eq!(read_integer(&mut &endless[..], 5), Err(HpackError::Integer));
         let huge = [31, 0xff, 0xff, 0xff, 0xff, 0x0f];
-        assert_eq!(take(&mut &huge[..], 5), Err(HpackError::Integer));
+        assert_eq!(read_integer(&mut &huge[..], 5), Err(HpackError::Integer));
     }
 
     proptest! {
@@ -96,7 +102,7 @@ mod tests {
         fn what_is_put_is_taken(value in 0_usize..(1 << 28), prefix in 1_u32..=8) {
             let mut output = Vec::new();
             put(&mut output, 0, prefix, value);
-            prop_assert_eq!(take(&mut &output[..], prefix), Ok(u32::try_from(value).unwrap()));
+            prop_assert_eq!(read_integer(&mut &output[..], prefix), Ok(u32::try_from(value).unwrap()));
         }
     }
 }

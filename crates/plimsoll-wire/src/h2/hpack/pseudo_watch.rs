@@ -73,20 +73,20 @@ impl PseudoWatch {
             is_late |= !is_resize;
             match first {
                 0x80.. => {
-                    let index = integer::take(&mut input, 7)?;
+                    let index = integer::read_integer(&mut input, 7)?;
                     let (name, value) = self.entry(index)?;
                     found.add(name, value);
                 }
                 0x40..0x80 => {
-                    let index = integer::take(&mut input, 6)?;
+                    let index = integer::read_integer(&mut input, 6)?;
                     self.take_name(&mut input, index)?;
                     take_string(&mut input, &mut self.value)?;
                     found.add(&self.name, &self.value);
-                    let kinds = (NameKind::of(&self.name), FieldKind::Regular);
+                    let kinds = (NameKind::from_name(&self.name), FieldKind::Regular);
                     self.table.insert(&self.name, &self.value, kinds);
                 }
                 0x20..0x40 => {
-                    let size = integer::take(&mut input, 5)?;
+                    let size = integer::read_integer(&mut input, 5)?;
                     if size > DEFAULT_TABLE_SIZE {
                         let limit = DEFAULT_TABLE_SIZE;
                         return Err(HpackError::TableSize { size, limit });
@@ -94,7 +94,7 @@ impl PseudoWatch {
                     self.table.resize(size as usize);
                 }
                 0x00..0x20 => {
-                    let index = integer::take(&mut input, 4)?;
+                    let index = integer::read_integer(&mut input, 4)?;
                     let is_path = if index == 0 {
                         take_string(&mut input, &mut self.name)?;
                         found.add(&self.name, b"");
@@ -153,7 +153,7 @@ fn take_string(input: &mut &[u8], text: &mut Vec<u8>) -> Result<(), HpackError> 
 }
 
 fn raw_string<'a>(input: &mut &'a [u8]) -> Result<&'a [u8], HpackError> {
-    let length = integer::take(input, 7)? as usize;
+    let length = integer::read_integer(input, 7)? as usize;
     let split = input.split_at_checked(length);
     let (text, rest) = split.ok_or(HpackError::Truncated)?;
     *input = rest;

@@ -266,7 +266,7 @@ fn fields_are_bounded() {
 }
 
 #[test]
-fn a_peer_with_a_smaller_table_is_reported_and_obeyed() {
+fn a_peer_with_a_smaller_table_is_reported_and_respected() {
     let mut head = RequestHead::new("GET", "http", "a", "/").unwrap();
     head.field("accept", "x").unwrap();
     let request = head.finish(None);

@@ -133,7 +133,7 @@ pub(super) fn print(args: &Args, summary: &RunSummary) -> Result<(), Failed> {
     let text = if samples == Some(Path::new("-")) {
         samples_csv(summary, Duration::from_millis(args.server.sample_ms))
     } else if args.output.json {
-        SummaryDocument::of(summary).to_json()
+        SummaryDocument::from_summary(summary).to_json()
     } else {
         let detail = if args.output.verbose {
             Detail::Full
@@ -156,7 +156,7 @@ pub(super) fn export(args: &Args, summary: &RunSummary) -> Result<(), Failed> {
     ];
     for (flag, path, exporter) in files {
         let Some(path) = path else { continue };
-        let record = RunRecord::of(&args.output.run_name, summary);
+        let record = RunRecord::from_summary(&args.output.run_name, summary);
         write(flag, path, &exporter.export(&[record]))?;
     }
     match args.output.samples_csv.as_deref() {

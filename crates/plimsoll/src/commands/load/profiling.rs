@@ -5,7 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use plimsoll_lab::profile::{ProfileError, ProfileKind, ProfilePlan, flame, pprof, take};
+use plimsoll_lab::profile::{ProfileError, ProfileKind, ProfilePlan, flame, pprof, take_profile};
 use plimsoll_load::{Interrupt, RunPlan};
 use plimsoll_model::Clock as _;
 use plimsoll_observe::Target;
@@ -79,7 +79,7 @@ impl Profiling {
 
 fn files(plan: &ProfilePlan, name: &str, over: &Interrupt) -> Result<Vec<NamedFile>, Failure> {
     let begun = SystemClock.wall();
-    let profile = take(plan, over).map_err(Failure::Profile)?;
+    let profile = take_profile(plan, over).map_err(Failure::Profile)?;
     let folded = profile.folded();
     // Nothing cannot be drawn.
     if folded.is_empty() {

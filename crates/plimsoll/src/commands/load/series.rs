@@ -33,7 +33,7 @@ impl SeriesFile {
 
     /// Writes the line. A run that has no name is called by the time when it began.
     pub(super) fn append(mut self, summary: &RunSummary) -> Result<(), Failed> {
-        let summary = SummaryDocument::of(summary);
+        let summary = SummaryDocument::from_summary(summary);
         let name = self.name.take();
         let name = name.unwrap_or_else(|| summary.conditions.started.clone());
         let mut line = TrendPoint::from_summary(&name, &summary).to_line();

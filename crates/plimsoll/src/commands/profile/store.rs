@@ -85,7 +85,7 @@ fn is_label(name: &str) -> bool {
 
 impl Store {
     /// Hands over a profile that was begun then.
-    pub(super) fn take(&self, profile: &Profile, begun: SystemTime) -> Result<(), Failed> {
+    pub(super) fn keep_profile(&self, profile: &Profile, begun: SystemTime) -> Result<(), Failed> {
         self.handed(profile, begun).map_err(|error| {
             let message = format!("{} has not taken the profile: {error}", self.url);
             Problem::with("--push", message).could_not_run()

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
-use plimsoll_lab::profile::{ProfileKind, ProfilePlan, pprof, take};
+use plimsoll_lab::profile::{ProfileKind, ProfilePlan, pprof, take_profile};
 use plimsoll_load::Interrupt;
 use plimsoll_model::Clock as _;
 use plimsoll_server::{AdminMethod, AdminPath, Answer, Request, Response, ResponseBody};
@@ -106,7 +106,7 @@ fn profile(duration: Duration, interrupt: &Interrupt) -> Result<Vec<u8>, String>
         kind: ProfileKind::Cpu,
     };
     let begun = SystemClock.wall();
-    let profile = take(&plan, interrupt).map_err(|error| with_cause(&error))?;
+    let profile = take_profile(&plan, interrupt).map_err(|error| with_cause(&error))?;
     pprof::encode(&profile, begun).map_err(|error: io::Error| error.to_string())
 }
 

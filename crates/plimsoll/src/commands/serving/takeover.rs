@@ -4,14 +4,12 @@
 //! every listening socket, starts its workers, and only then reports that it is ready. Until then the old one serves as
 //! before; without the report it goes on. After it the old one drains.
 
-use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use plimsoll_server::{Engine, HandedOver, RelayLinks, Transport};
+use plimsoll_server::{Engine, HandedOver, RelayLinks, Transport, UnixFile, bind_unix_socket};
 use plimsoll_wire::{receive_with_descriptors, send_with_descriptors};
 use serde_json::{Value, json};
 
@@ -101,30 +99,16 @@ impl Predecessor {
 #[derive(Debug)]
 pub(super) struct Successors {
     listener: UnixListener,
-    path: PathBuf,
-    /// By what the file is known: device and number.
-    id: (u64, u64),
+    _file: UnixFile,
 }
 
 impl Successors {
     /// Listens at `path`, in the place of a process that did before. No other user can connect.
     pub(super) fn listen(path: &Path) -> io::Result<Self> {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}", std::process::id()));
-        let beside = path.with_file_name(name);
-        fs::remove_file(&beside).ok();
-        let listener = UnixListener::bind(&beside)?;
-        let placed = fs::set_permissions(&beside, fs::Permissions::from_mode(0o600))
-            .and_then(|()| fs::rename(&beside, path));
-        if let Err(error) = placed {
-            fs::remove_file(&beside).ok();
-            return Err(error);
-        }
-        listener.set_nonblocking(true)?;
+        let (listener, file) = bind_unix_socket(path, Some(0o600), true)?;
         Ok(Self {
             listener,
-            path: path.to_owned(),
-            id: id(path)?,
+            _file: file,
         })
     }
 
@@ -132,20 +116,6 @@ impl Successors {
     pub(super) fn listener(&self) -> io::Result<UnixListener> {
         self.listener.try_clone()
     }
-}
-
-impl Drop for Successors {
-    fn drop(&mut self) {
-        // The file may be that of the next process already.
-        if id(&self.path).is_ok_and(|id| id == self.id) {
-            fs::remove_file(&self.path).ok();
-        }
-    }
-}
-
-fn id(path: &Path) -> io::Result<(u64, u64)> {
-    let metadata = fs::symlink_metadata(path)?;
-    Ok((metadata.dev(), metadata.ino()))
 }
 
 /// Hands the sockets of `engine` over; false if the other process did not come to serve.

@@ -132,7 +132,7 @@ impl Client {
     /// The result of a tool.
     pub(super) fn call(&mut self, tool: &str, arguments: &Value) -> Called {
         let id = self.begin_call(tool, arguments);
-        Called::of(&self.answer(id))
+        Called::from_answer(&self.answer(id))
     }
 
     /// The client closes its end, as at the end of a session.
@@ -162,7 +162,7 @@ pub(super) struct Called {
 }
 
 impl Called {
-    pub(super) fn of(answer: &Value) -> Self {
+    pub(super) fn from_answer(answer: &Value) -> Self {
         let result = &answer["result"];
         assert!(result.is_object(), "{answer}");
         let text = result["content"][0]["text"].as_str().unwrap();

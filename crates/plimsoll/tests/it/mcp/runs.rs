@@ -55,7 +55,7 @@ fn measurements_take_turns_and_checks_do_not_wait_for_them() {
     let mut started: Vec<_> = ids
         .into_iter()
         .map(|id| {
-            let called = Called::of(&client.answer(id)).succeeds();
+            let called = Called::from_answer(&client.answer(id)).succeeds();
             let started = called.structured["conditions"]["started"].as_str().unwrap();
             seconds_of_day(started)
         })

@@ -29,19 +29,19 @@ pub(super) struct Budget {
 impl Budget {
     /// Counts a step; whether it may be made.
     pub(super) fn step(&self) -> bool {
-        self.take(&self.steps, 1)
+        self.spend(&self.steps, 1)
     }
 
     /// Counts text that is read; whether it may be.
     pub(super) fn read(&self, bytes: usize) -> bool {
-        self.step() && self.take(&self.bytes, bytes as u64)
+        self.step() && self.spend(&self.bytes, bytes as u64)
     }
 
     pub(super) fn is_exceeded(&self) -> bool {
         self.is_exceeded.get()
     }
 
-    fn take(&self, left: &Cell<u64>, count: u64) -> bool {
+    fn spend(&self, left: &Cell<u64>, count: u64) -> bool {
         if self.is_exceeded.get() || left.get() < count {
             self.is_exceeded.set(true);
             return false;

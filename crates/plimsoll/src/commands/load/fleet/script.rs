@@ -196,7 +196,7 @@ impl Merger for ScriptMerger<'_, '_, '_, '_> {
         self.next_tick = Some(SystemClock.now() + TICK_EVERY);
     }
 
-    fn take(&mut self, second: &MemberSecond) -> Result<Checksum, String> {
+    fn merge_second(&mut self, second: &MemberSecond) -> Result<Checksum, String> {
         let Counted::Script(script) = &second.figures else {
             return Err("its figures are those of another kind of run".to_owned());
         };
@@ -214,7 +214,7 @@ impl Merger for ScriptMerger<'_, '_, '_, '_> {
             groups: script.groups.clone(),
             scenarios: script.scenarios(),
         };
-        self.union.take(second.member, &figures)?;
+        self.union.merge_part(second.member, &figures)?;
         Ok(Checksum::of_script(script))
     }
 

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::observe::counters::Cut;
+use crate::counters::Cut;
 
 /// Parts of the table of addresses. Each has its own lock, so that workers seldom wait for each other.
 const SHARDS: usize = 64;

@@ -1,5 +1,6 @@
 //! The byte stream of an accepted connection, whatever it runs over.
 
+use std::fmt;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,8 +12,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
 
-use crate::protocol::http2::tunnel::Tunnel;
-use crate::protocol::http3;
 use crate::worker::timer::Timer;
 
 /// An accepted byte stream; first come the bytes that were read from it already.
@@ -24,6 +23,12 @@ pub struct Stream {
     read_ahead: Vec<u8>,
     /// Boxed: only streams that were handed over have one.
     writes: Option<Box<WriteLimit>>,
+}
+
+/// A stream of HTTP/2 or HTTP/3 as one of bytes.
+pub(crate) trait Tunnel: AsyncRead + AsyncWrite + Unpin + fmt::Debug {
+    /// Whether the connection is encrypted.
+    fn is_tls(&self) -> bool;
 }
 
 /// Write timeout: time a peer may take nothing while output is pending.
@@ -62,8 +67,7 @@ enum Transport {
     Tcp(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
     Unix(UnixStream),
-    Tunnel(Box<Tunnel>),
-    Http3(Box<http3::tunnel::Tunnel>),
+    Tunnel(Box<dyn Tunnel>),
 }
 
 impl Stream {
@@ -94,19 +98,10 @@ impl Stream {
         }
     }
 
-    /// A stream of HTTP/2.
-    pub(crate) fn tunnel(tunnel: Tunnel) -> Self {
+    /// A stream of HTTP/2 or HTTP/3.
+    pub(crate) fn tunnel(tunnel: impl Tunnel + 'static) -> Self {
         Self {
             transport: Transport::Tunnel(Box::new(tunnel)),
-            read_ahead: Vec::new(),
-            writes: None,
-        }
-    }
-
-    /// A stream of HTTP/3.
-    pub(crate) fn http3(tunnel: http3::tunnel::Tunnel) -> Self {
-        Self {
-            transport: Transport::Http3(Box::new(tunnel)),
             read_ahead: Vec::new(),
             writes: None,
         }
@@ -138,7 +133,7 @@ impl Stream {
     pub fn is_tls(&self) -> bool {
         match &self.transport {
             Transport::Tcp(_) | Transport::Unix(_) => false,
-            Transport::Tls(_) | Transport::Http3(_) => true,
+            Transport::Tls(_) => true,
             Transport::Tunnel(tunnel) => tunnel.is_tls(),
         }
     }
@@ -148,7 +143,7 @@ impl Stream {
         match &self.transport {
             Transport::Tcp(stream) => Some(stream),
             Transport::Tls(stream) => Some(stream.get_ref().0),
-            Transport::Unix(_) | Transport::Tunnel(_) | Transport::Http3(_) => None,
+            Transport::Unix(_) | Transport::Tunnel(_) => None,
         }
     }
 
@@ -176,7 +171,6 @@ impl Stream {
             Transport::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
             Transport::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
             Transport::Tunnel(tunnel) => Pin::new(tunnel).poll_write(cx, buf),
-            Transport::Http3(tunnel) => Pin::new(tunnel).poll_write(cx, buf),
         }
     }
 
@@ -208,7 +202,6 @@ impl AsyncRead for Stream {
             Transport::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
             Transport::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
             Transport::Tunnel(tunnel) => Pin::new(tunnel).poll_read(cx, buf),
-            Transport::Http3(tunnel) => Pin::new(tunnel).poll_read(cx, buf),
         }
     }
 }
@@ -226,7 +219,6 @@ impl AsyncWrite for Stream {
             Transport::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
             Transport::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
             Transport::Tunnel(tunnel) => Pin::new(tunnel).poll_write(cx, buf),
-            Transport::Http3(tunnel) => Pin::new(tunnel).poll_write(cx, buf),
         };
         this.bound(cx, written)
     }
@@ -242,7 +234,6 @@ impl AsyncWrite for Stream {
             Transport::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Transport::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Transport::Tunnel(tunnel) => Pin::new(tunnel).poll_write_vectored(cx, bufs),
-            Transport::Http3(tunnel) => Pin::new(tunnel).poll_write_vectored(cx, bufs),
         };
         this.bound(cx, written)
     }
@@ -253,7 +244,6 @@ impl AsyncWrite for Stream {
             Transport::Tls(stream) => stream.is_write_vectored(),
             Transport::Unix(stream) => stream.is_write_vectored(),
             Transport::Tunnel(tunnel) => tunnel.is_write_vectored(),
-            Transport::Http3(tunnel) => tunnel.is_write_vectored(),
         }
     }
 
@@ -265,7 +255,6 @@ impl AsyncWrite for Stream {
             Transport::Tcp(_) | Transport::Unix(_) => Poll::Ready(Ok(())),
             Transport::Tls(stream) => Pin::new(stream).poll_flush(cx),
             Transport::Tunnel(tunnel) => Pin::new(tunnel).poll_flush(cx),
-            Transport::Http3(tunnel) => Pin::new(tunnel).poll_flush(cx),
         };
         this.bound(cx, flushed)
     }
@@ -276,7 +265,6 @@ impl AsyncWrite for Stream {
             Transport::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
             Transport::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
             Transport::Tunnel(tunnel) => Pin::new(tunnel).poll_shutdown(cx),
-            Transport::Http3(tunnel) => Pin::new(tunnel).poll_shutdown(cx),
         }
     }
 }

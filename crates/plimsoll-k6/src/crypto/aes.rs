@@ -4,10 +4,6 @@ use ::aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 use ::aes::{Aes128, Aes192, Aes256, Block};
 use ghash::GHash;
 use ghash::universal_hash::UniversalHash as _;
-use plimsoll_script::js::{self, Ctx};
-
-use super::super::Arguments;
-use super::super::http::bytes;
 
 /// Bytes of a block of AES.
 const BLOCK: usize = 16;
@@ -67,7 +63,7 @@ impl Cipher {
 }
 
 /// The input of an encryption.
-pub(super) struct Input {
+pub(crate) struct Input {
     key: Vec<u8>,
     /// The initialisation vector, nonce or first counter block.
     start: Vec<u8>,
@@ -75,16 +71,8 @@ pub(super) struct Input {
 }
 
 impl Input {
-    pub(super) fn new(key: Vec<u8>, start: Vec<u8>, data: Vec<u8>) -> Self {
+    pub(crate) fn new(key: Vec<u8>, start: Vec<u8>, data: Vec<u8>) -> Self {
         Self { key, start, data }
-    }
-
-    pub(super) fn of<'js>(ctx: &Ctx<'js>, arguments: &Arguments<'js>) -> js::Result<Self> {
-        Ok(Self {
-            key: bytes(ctx, &arguments.value(2))?.to_vec(),
-            start: bytes(ctx, &arguments.value(3))?.to_vec(),
-            data: bytes(ctx, &arguments.value(5))?.to_vec(),
-        })
     }
 
     fn first_block(&self) -> Result<[u8; BLOCK], &'static str> {
@@ -98,7 +86,7 @@ fn xor(left: [u8; BLOCK], right: [u8; BLOCK]) -> [u8; BLOCK] {
 }
 
 /// NIST SP 800-38A, section 6.2, with the padding of RFC 5652, section 6.3.
-pub(super) fn cbc_encrypt(input: &Input) -> Result<Vec<u8>, &'static str> {
+pub(crate) fn cbc_encrypt(input: &Input) -> Result<Vec<u8>, &'static str> {
     let cipher = Cipher::new(&input.key)?;
     let mut previous = input.first_block()?;
     let missing = BLOCK - input.data.len() % BLOCK;
@@ -113,7 +101,7 @@ pub(super) fn cbc_encrypt(input: &Input) -> Result<Vec<u8>, &'static str> {
     Ok(made.collect())
 }
 
-pub(super) fn cbc_decrypt(input: &Input) -> Result<Vec<u8>, &'static str> {
+pub(crate) fn cbc_decrypt(input: &Input) -> Result<Vec<u8>, &'static str> {
     let cipher = Cipher::new(&input.key)?;
     let mut previous = input.first_block()?;
     let (blocks, rest) = input.data.as_chunks::<BLOCK>();
@@ -138,7 +126,7 @@ pub(super) fn cbc_decrypt(input: &Input) -> Result<Vec<u8>, &'static str> {
 /// NIST SP 800-38A, section 6.5.
 ///
 /// - `bits`: the last bits of the block, which count.
-pub(super) fn ctr(input: &Input, bits: usize) -> Result<Vec<u8>, &'static str> {
+pub(crate) fn ctr(input: &Input, bits: usize) -> Result<Vec<u8>, &'static str> {
     if !(1..=128).contains(&bits) {
         return Err("length, the bits that count, is a number from 1 to 128");
     }
@@ -149,7 +137,7 @@ pub(super) fn ctr(input: &Input, bits: usize) -> Result<Vec<u8>, &'static str> {
 /// NIST SP 800-38D, section 7.
 ///
 /// - `bits`: of the tag.
-pub(super) fn gcm(
+pub(crate) fn gcm(
     input: &Input,
     also: &[u8],
     bits: usize,
@@ -209,8 +197,8 @@ fn padded(start: &[u8; 12]) -> [u8; BLOCK] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::modules::hex;
-    use crate::modules::subtle::tests::bytes;
+    use crate::crypto::hex;
+    use crate::crypto::tests::bytes;
 
     fn input(key: &str, start: &str, data: &str) -> Input {
         Input {

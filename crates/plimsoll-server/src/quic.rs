@@ -11,7 +11,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use h3::error::Code;
 use plimsoll_wire::{NUMBERED_ID_BYTES, RetryKey, SOCKET_NUMBER_BYTES};
 use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{
@@ -23,22 +22,22 @@ use tokio::sync::watch;
 use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
 
-use super::serve;
-use super::transport::code;
 use crate::action::LocalFuture;
-use crate::engine::limits::Limits;
-use crate::layer4::QuicPlan;
+use crate::counters::Cut;
+use crate::limits::Limits;
 use crate::message::connection::NOWHERE;
-use crate::observe::counters::Cut;
 use crate::worker::drain::Closing;
-use crate::worker::{ConnectionGuard, Service, Worker};
+use crate::worker::{ConnectionGuard, Worker};
 
 /// Streams that a client may open besides requests: control, those of QPACK, and some that mean nothing (RFC 9114,
 /// section 6.2.3).
 const OTHER_STREAMS: u32 = 8;
 
 /// The window of a connection, in bytes, and what is laid up to be sent on it.
-const CONNECTION_WINDOW: u32 = 1 << 20;
+pub(crate) const CONNECTION_WINDOW: u32 = 1 << 20;
+
+/// `H3_NO_ERROR` (RFC 9114, section 8.1).
+const NO_ERROR: VarInt = VarInt::from_u32(0x100);
 
 /// Bytes of connection IDs.
 const ID_BYTES: usize = NUMBERED_ID_BYTES;
@@ -78,7 +77,8 @@ pub(crate) fn server_config(
     Ok(with_transport(crypto, transport, retry_key))
 }
 
-fn with_transport(
+/// Settings of a server with that transport.
+pub(crate) fn with_transport(
     crypto: QuicServerConfig,
     transport: TransportConfig,
     retry_key: Option<&RetryKey>,
@@ -91,34 +91,9 @@ fn with_transport(
     config
 }
 
-/// Transport settings of QUIC for another protocol than HTTP/3.
-pub(crate) fn raw_config(plan: &QuicPlan) -> Result<ServerConfig, NoTls13> {
-    let mut tls = (*plan.tls).clone();
-    tls.alpn_protocols.clone_from(&plan.alpn);
-    // What comes before the handshake is over can be replayed (RFC 9001, section 9.2).
-    tls.max_early_data_size = 0;
-    let crypto = QuicServerConfig::try_from(tls).map_err(|_| NoTls13)?;
-    let mut transport = TransportConfig::default();
-    transport
-        .max_concurrent_bidi_streams(VarInt::from_u32(plan.streams))
-        .max_concurrent_uni_streams(VarInt::from_u32(plan.streams))
-        .stream_receive_window(VarInt::from_u32(plan.stream_window))
-        .receive_window(VarInt::from_u32(CONNECTION_WINDOW))
-        .send_window(u64::from(CONNECTION_WINDOW))
-        .max_idle_timeout(IdleTimeout::try_from(plan.idle_timeout).ok())
-        .datagram_receive_buffer_size(Some(plan.datagram_bytes))
-        .datagram_send_buffer_size(plan.datagram_bytes);
-    Ok(with_transport(crypto, transport, plan.retry_key.as_ref()))
-}
-
 /// Serves a connection after its handshake, with the local address of the socket.
 pub(crate) type Serve =
     Rc<dyn Fn(quinn::Connection, ConnectionGuard, SocketAddr) -> LocalFuture<()>>;
-
-/// HTTP/3 by `service`.
-pub(crate) fn http3(service: Rc<Service>) -> Serve {
-    Rc::new(move |quic, place, local| Box::pin(serve(quic, Rc::clone(&service), place, local)))
-}
 
 /// The parts of a listener that a reload replaces.
 pub(crate) struct QuicListener {
@@ -249,7 +224,13 @@ async fn accept(
             Ok(()) => {
                 let place = ConnectionGuard::new(Rc::clone(&worker), peer.ip());
                 let handshake = Handshake::begin(&listener);
-                spawn_local(take(incoming, handshake, Rc::clone(&serve), place, local));
+                spawn_local(accept_connection(
+                    incoming,
+                    handshake,
+                    Rc::clone(&serve),
+                    place,
+                    local,
+                ));
             }
             Err(cut) => {
                 worker.counters.cut(cut);
@@ -275,7 +256,7 @@ impl Drop for Handshake {
     }
 }
 
-async fn take(
+async fn accept_connection(
     incoming: Incoming,
     handshake: Handshake,
     serve: Serve,
@@ -312,29 +293,9 @@ async fn refuse(endpoint: Endpoint, worker_is_over: impl Future<Output = Closing
 
 /// Closes every connection, so that no client waits for its idle timeout; ends once they are told.
 async fn close(endpoint: &Endpoint, closing: Closing) {
-    endpoint.close(code(Code::H3_NO_ERROR), b"");
+    endpoint.close(NO_ERROR, b"");
     endpoint.wait_idle().await;
     drop(closing);
-}
-
-/// Value of `alt-svc` that announces HTTP/3 (RFC 7838).
-#[derive(Debug)]
-pub(crate) struct AltSvc {
-    /// A line of HTTP/1.
-    pub(crate) line: Vec<u8>,
-    pub(crate) value: http::HeaderValue,
-}
-
-impl AltSvc {
-    /// - `port`: UDP, at the host of the request.
-    pub(crate) fn new(port: u16) -> Self {
-        // A day, as it is common: a client that finds no server there comes back by TCP at once.
-        let value = format!("h3=\":{port}\"; ma=86400");
-        Self {
-            line: format!("alt-svc: {value}\r\n").into_bytes(),
-            value: http::HeaderValue::try_from(value).expect("digits and signs are visible"),
-        }
-    }
 }
 
 /// The address of a socket that listens beside a port of TCP.

@@ -2,14 +2,23 @@
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::StatusCode;
+use plimsoll_model::MetricsText;
 use plimsoll_wire::h1::RequestError;
 
-use crate::message::request::Version;
-use crate::observe::metrics::Figures;
+use crate::version::Version;
+
+/// Figures that another crate counts, shown beside the engine's.
+pub trait Figures: fmt::Debug + Send + Sync {
+    /// Appends them.
+    ///
+    /// - `prefix`: what their names begin with, before an underscore; absent for the usual one.
+    fn show(&self, prefix: Option<&str>, text: &mut MetricsText);
+}
 
 /// Why a connection ended that the client would have kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,93 @@
+//! `fastcgi` in a route's `proxy`.
+
+use plimsoll_server::Moment;
+use plimsoll_server::config::{Mounted, Value, as_text, template};
+
+use crate::forward::FastCgiPlan;
+
+/// A folder, or a table with `root` and what differs from the usual.
+pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<FastCgiPlan> {
+    let mut plan = FastCgiPlan {
+        root: String::new(),
+        index: "index.php".to_owned(),
+        script: None,
+        has_folders: false,
+        split: ".php".to_owned(),
+        parameters: Vec::new(),
+    };
+    if !value.is_table() {
+        plan.root = root(&value)?;
+        return Some(plan);
+    }
+    let mut table = value.table()?;
+    let mut is_whole = true;
+    match table.take_value("root") {
+        Some(value) => {
+            let root = root(&value);
+            is_whole &= root.is_some();
+            plan.root = root.unwrap_or_default();
+        }
+        None => {
+            table.missing(
+                "root",
+                "the folder of the scripts, such as \"/var/www/html\"",
+            );
+            is_whole = false;
+        }
+    }
+    if let Some(index) = table.text("index") {
+        plan.index = index;
+    }
+    if let Some(split) = table.text("split") {
+        plan.split = split;
+    }
+    if plan.split.is_empty() || plan.index.is_empty() || plan.index.contains('/') {
+        table.wrong(
+            "`index` is the name of a file, and `split` what names of scripts end with",
+            Some("index = \"index.php\", split = \".php\"".to_owned()),
+        );
+        is_whole = false;
+    }
+    if let Some(value) = table.take_value("script") {
+        let script = as_text(&value).and_then(|script| match script.starts_with('/') {
+            true => Some(script.to_owned()),
+            false => value.wrong("begins with a slash: it is a path below `root`"),
+        });
+        is_whole &= script.is_some();
+        plan.script = script;
+    }
+    plan.has_folders = table.boolean("folders").unwrap_or(false);
+    if plan.has_folders && plan.script.is_none() {
+        table.wrong(
+            "`folders` is for a route with one `script`",
+            Some("script = \"/index.php\", folders = true".to_owned()),
+        );
+        is_whole = false;
+    }
+    if let Some(mut parameters) = table.table("parameters") {
+        for (name, value) in parameters.rest() {
+            let is_name = name
+                .bytes()
+                .all(|it| it.is_ascii_alphanumeric() || it == b'_');
+            let template = if is_name && !name.is_empty() {
+                template(&value, mounted.maps, Moment::Request)
+            } else {
+                value.wrong("is a parameter, whose name has letters, digits and `_`")
+            };
+            is_whole &= template.is_some();
+            plan.parameters.extend(template.map(|it| (name, it)));
+        }
+    }
+    table.finish();
+    is_whole.then_some(plan)
+}
+
+fn root(value: &Value<'_>) -> Option<String> {
+    let root = as_text(value)?;
+    if root.starts_with('/') {
+        return Some(root.trim_end_matches('/').to_owned());
+    }
+    value.wrong(
+        "is a folder as the application sees it: an absolute path, such as \"/var/www/html\"",
+    )
+}

@@ -1,0 +1,197 @@
+//! What an application behind FastCGI is told of a request: the parameters of CGI (RFC 3875, section 4.1) with those that PHP needs.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use plimsoll_client::forward::FieldSource;
+use plimsoll_server::{Request, Scheme, Template};
+use plimsoll_wire::http::NormalPath;
+
+/// How a route names the scripts of an application.
+#[derive(Debug, Clone)]
+pub(crate) struct FastCgiPlan {
+    /// The folder of the scripts, as the application sees it; without a slash at its end.
+    pub(crate) root: String,
+    /// The script of a path that ends with a slash.
+    pub(crate) index: String,
+    /// The only script, whatever the path is; begins with a slash.
+    pub(crate) script: Option<String>,
+    /// Folders with an index below the root respond by it, and not by the only script. They are looked for where the gateway runs.
+    pub(crate) has_folders: bool,
+    /// Behind this text in a path its script ends: what follows is the path within the script.
+    pub(crate) split: String,
+    /// In place of the parameters of their names, and beside them.
+    pub(crate) parameters: Vec<(String, Template)>,
+}
+
+/// Bytes of content of unknown length that are read before a request is sent, where the route has no limits: applications learn the
+/// length first.
+pub(crate) const BUFFERED_BYTES: u64 = 1 << 20;
+
+/// The parameters of one request.
+pub(super) struct CgiParameters<'a> {
+    plan: &'a FastCgiPlan,
+    request: &'a Request<'a>,
+    script: String,
+    /// Within the script; empty, or begins with a slash.
+    info: String,
+    query: &'a str,
+}
+
+impl<'a> CgiParameters<'a> {
+    /// - `target`: path and query as the route has changed them.
+    pub(super) fn new(plan: &'a FastCgiPlan, request: &'a Request<'a>, target: &'a str) -> Self {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let path = NormalPath::cleaned(path);
+        let path = path.text();
+        let (script, info) = match &plan.script {
+            Some(script) => {
+                let own = of_folder(plan, path);
+                (own.unwrap_or_else(|| script.clone()), String::new())
+            }
+            None => split(plan, path),
+        };
+        Self {
+            plan,
+            request,
+            script,
+            info,
+            query,
+        }
+    }
+
+    fn is_replaced(&self, name: &str) -> bool {
+        let mut own = self.plan.parameters.iter();
+        own.any(|(other, _)| other == name)
+    }
+}
+
+/// The index of the folder that a path names, if there is one.
+fn of_folder(plan: &FastCgiPlan, path: &str) -> Option<String> {
+    if !plan.has_folders || !path.ends_with('/') {
+        return None;
+    }
+    let script = format!("{path}{}", plan.index);
+    // A look at a file that the system has in memory, as nginx does it.
+    let is_there = Path::new(&format!("{}{script}", plan.root)).is_file();
+    is_there.then_some(script)
+}
+
+/// The script that a path names, and the path within it.
+fn split(plan: &FastCgiPlan, path: &str) -> (String, String) {
+    let mut from = 0;
+    while let Some(at) = path.get(from..).and_then(|rest| rest.find(&plan.split)) {
+        let end = from + at + plan.split.len();
+        let (script, info) = path.split_at(end);
+        if info.is_empty() || info.starts_with('/') {
+            return (script.to_owned(), info.to_owned());
+        }
+        from = end;
+    }
+    let index = if path.ends_with('/') {
+        plan.index.as_str()
+    } else {
+        ""
+    };
+    (format!("{path}{index}"), String::new())
+}
+
+impl FieldSource for CgiParameters<'_> {
+    fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
+        let Self {
+            plan,
+            request,
+            script,
+            info,
+            query,
+        } = self;
+        let mut text = String::new();
+        let mut put = |name: &str, value: &str| {
+            if !self.is_replaced(name) {
+                visit(name.as_bytes(), value.as_bytes());
+            }
+        };
+        put("GATEWAY_INTERFACE", "CGI/1.1");
+        put("SERVER_SOFTWARE", "plimsoll");
+        put("SERVER_PROTOCOL", request.version.name());
+        put("REQUEST_METHOD", request.method);
+        let sent = match request.query {
+            Some(query) => format!("{}?{query}", request.path),
+            None => request.path.to_owned(),
+        };
+        put("REQUEST_URI", &sent);
+        put("QUERY_STRING", query);
+        put("DOCUMENT_ROOT", &plan.root);
+        put("SCRIPT_NAME", script);
+        put("SCRIPT_FILENAME", &format!("{}{script}", plan.root));
+        put("DOCUMENT_URI", &format!("{script}{info}"));
+        put("PATH_INFO", info);
+        if !info.is_empty() {
+            put("PATH_TRANSLATED", &format!("{}{info}", plan.root));
+        }
+        let (scheme, is_https) = match request.scheme {
+            Scheme::Http => ("http", false),
+            Scheme::Https => ("https", true),
+        };
+        put("REQUEST_SCHEME", scheme);
+        if is_https {
+            put("HTTPS", "on");
+        }
+        put("SERVER_NAME", request.host());
+        let local = request.connection().local;
+        for (address, port, end) in [
+            ("REMOTE_ADDR", "REMOTE_PORT", request.peer),
+            ("SERVER_ADDR", "SERVER_PORT", local),
+        ] {
+            text.clear();
+            // Writing to a text does not fail.
+            write!(text, "{}", end.ip().to_canonical()).ok();
+            put(address, &text);
+            text.clear();
+            write!(text, "{}", end.port()).ok();
+            put(port, &text);
+        }
+        // A PHP that was built for it runs no script without (`cgi.force_redirect`).
+        put("REDIRECT_STATUS", "200");
+        let mut filled = Vec::new();
+        for (name, template) in &plan.parameters {
+            filled.clear();
+            template.fill(request, &mut filled);
+            visit(name.as_bytes(), &filled);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_name_a_script_and_what_is_within_it() {
+        let plan = FastCgiPlan {
+            root: "/srv".to_owned(),
+            index: "index.php".to_owned(),
+            script: None,
+            has_folders: false,
+            split: ".php".to_owned(),
+            parameters: Vec::new(),
+        };
+        for (path, script, info) in [
+            ("/", "/index.php", ""),
+            ("/a/", "/a/index.php", ""),
+            ("/a.php", "/a.php", ""),
+            ("/a.php/", "/a.php", "/"),
+            ("/a.php/b/c", "/a.php", "/b/c"),
+            ("/a.php/b.php", "/a.php", "/b.php"),
+            ("/a.phpx/b.php/c", "/a.phpx/b.php", "/c"),
+            ("/a.phpx", "/a.phpx", ""),
+            ("/plain", "/plain", ""),
+        ] {
+            assert_eq!(
+                split(&plan, path),
+                (script.to_owned(), info.to_owned()),
+                "{path}"
+            );
+        }
+    }
+}
