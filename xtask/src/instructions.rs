@@ -104,6 +104,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
         step::run(root, &mut step::cargo(&build))?;
     }
     if profile == DEV {
+        plan.cases.retain(|case| !case.needs_optimisation);
         for case in &mut plan.cases {
             case.requests /= FEWER_WITHOUT_OPTIMISATION;
         }

@@ -23,6 +23,9 @@ pub(super) struct Case {
     pub(super) name: String,
     /// By how many requests both runs differ.
     pub(super) requests: u64,
+    /// What it does each second outweighs its requests unless it is optimised, and depends on how long they take.
+    #[serde(default)]
+    pub(super) needs_optimisation: bool,
     /// Files by their names, written into `{dir}`.
     #[serde(default)]
     pub(super) files: BTreeMap<String, String>,
