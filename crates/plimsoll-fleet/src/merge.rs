@@ -170,7 +170,7 @@ impl Merger for LoadMerger<'_> {
     }
 
     fn look(&mut self) -> Option<String> {
-        let breach = self.is_breached.then(|| "a threshold was breached");
+        let breach = self.is_breached.then_some("a threshold was breached");
         self.problem.clone().or(breach.map(str::to_owned))
     }
 }

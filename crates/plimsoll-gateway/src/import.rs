@@ -20,6 +20,8 @@ mod cookies;
 
 mod errors;
 
+mod fastcgi;
+
 mod fates;
 
 mod limits;

@@ -19,7 +19,9 @@ use crate::plan::{Pacing, RunPlan};
 use crate::run::collector::Collector;
 use crate::run::crew::Crew;
 use crate::run::progress::Interrupt;
-use crate::run::{EndedSecond, RunError, costs_of, empty_interval, follow, saturation};
+use crate::run::{
+    EndedSecond, OpenSources, RunError, costs_of, empty_interval, follow, saturation,
+};
 use crate::schedule::Share;
 use crate::worker::connections_of;
 use crate::worker::recorder::Interval;
@@ -146,7 +148,7 @@ pub fn run_part(
             Err(error) => Err(error),
         };
     };
-    let mut costs = costs_of(plan, &crew, None, &[], start)?;
+    let mut costs = costs_of(plan, &crew, None, OpenSources::default(), start)?;
     wait_until(start);
     crew.go(start);
     let late = SystemClock.now().saturating_duration_since(start);

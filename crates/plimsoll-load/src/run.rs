@@ -44,7 +44,9 @@ use crate::worker::Report;
 use crate::worker::recorder::Interval;
 use crate::worker::thread_share::ThreadShare;
 use crate::workload::websocket;
-use plimsoll_observe::{AttachError, NamedTarget, ProcessTree, Sampler, Samples, Target};
+use plimsoll_observe::{
+    AttachError, NamedTarget, ProcessTree, SampleSource, Sampler, Samples, Target,
+};
 
 /// How often a run is looked at while nothing happens, so that the window of one that is interrupted
 /// ends for the costs when it ends for the workers.
@@ -207,9 +209,10 @@ pub fn run(
 ) -> Result<RunSummary, RunError> {
     let part = RunPart::whole(plan);
     let before = Before::observe(SystemClock.wall());
+    let sources = OpenSources::open(observation.observed, plan.sample_every)?;
     let crew = Crew::hire(plan, part, &watch.interrupt)?;
     let start = SystemClock.now();
-    let mut costs = costs_of(plan, &crew, observation.target, observation.observed, start)?;
+    let mut costs = costs_of(plan, &crew, observation.target, sources, start)?;
     crew.go(start);
     let mut collector = Collector::new(empty_interval(plan), part.workers, plan.warm_up);
     let end = plan.stop.duration.map(|duration| plan.warm_up + duration);
@@ -290,7 +293,7 @@ pub(crate) fn costs_of(
     plan: &RunPlan,
     crew: &Crew,
     target: Option<&dyn Target>,
-    observed: &[NamedTarget],
+    sources: OpenSources,
     start: Instant,
 ) -> Result<Costs, RunError> {
     let window_start = start + plan.warm_up;
@@ -299,7 +302,7 @@ pub(crate) fn costs_of(
     let progress = crew.progress.clone();
     Ok(Costs::start(
         target,
-        observed,
+        sources,
         progress,
         start,
         plan.sample_every,
@@ -459,35 +462,47 @@ pub(crate) struct Observed {
 /// An agent is asked no more often: it serves others too.
 pub(crate) const AGENT_EVERY: Duration = Duration::from_millis(50);
 
+/// Samples of the servers that are observed by name, with their intervals. They are opened before a run starts: the
+/// clocks of agents are aligned first, which takes several round trips.
+#[derive(Debug, Default)]
+pub(crate) struct OpenSources(Vec<(Box<dyn SampleSource>, Duration)>);
+
+impl OpenSources {
+    pub(crate) fn open(
+        observed: &[NamedTarget],
+        sample_every: Duration,
+    ) -> Result<Self, AttachError> {
+        let sources = observed.iter().map(|named| {
+            let every = match named.target.agent() {
+                Some(_) => sample_every.max(AGENT_EVERY),
+                None => sample_every,
+            };
+            Ok((named.target.source()?, every))
+        });
+        sources.collect::<Result<_, _>>().map(Self)
+    }
+}
+
 impl Costs {
     /// - `progress`: the counters of each worker.
     /// - `start`: of the run, from which samples are dated.
     /// - `due`: when the measured window starts and, if that is known, ends.
     pub(crate) fn start(
         target: Option<&dyn Target>,
-        observed: &[NamedTarget],
+        sources: OpenSources,
         progress: Vec<Arc<Progress>>,
         start: Instant,
         sample_every: Duration,
         due: Vec<Instant>,
     ) -> Result<Self, AttachError> {
         let source = target.map(Target::source).transpose()?;
-        let observers = observed.iter().map(|named| {
+        let observers = sources.0.into_iter().map(|(source, every)| {
             let counters = progress.clone();
-            let every = match named.target.agent() {
-                Some(_) => sample_every.max(AGENT_EVERY),
-                None => sample_every,
-            };
-            let source = named.target.source()?;
-            Ok(Sampler::start(
-                Some(source),
-                None,
-                start,
-                every,
-                move || (responses(&counters), Moment::default()),
-            ))
+            Sampler::start(Some(source), None, start, every, move || {
+                (responses(&counters), Moment::default())
+            })
         });
-        let observers = observers.collect::<Result<_, AttachError>>()?;
+        let observers = observers.collect();
         let counters = progress.clone();
         let sampler = Sampler::start(
             source,

@@ -62,7 +62,7 @@ pub use crate::results::conditions::{Conditions, Limits, LoadAverage, Pinning};
 pub use crate::results::loadtest::{
     LoadtestConnections, LoadtestFound, LoadtestShape, LoadtestSummary, LoadtestTick,
 };
-pub use crate::results::observed::{ClockOffset, ObservationGap, ObservedServer};
+pub use crate::results::observed::{ClockDifference, ObservationGap, ObservedServer};
 pub use crate::results::requests::{RequestFigures, RequestNames};
 pub use crate::results::summary::{
     Counts, DecodedBytes, EventFigures, ExchangeKind, FailureCount, Generator, Latency, LoadModel,

@@ -6,7 +6,7 @@ mod connection;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use plimsoll_model::{Clock, ClockOffset, CpuTime, ResourceSample, Secret};
+use plimsoll_model::{Clock, ClockDifference, CpuTime, ResourceSample, Secret};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::tls::Trust;
 
@@ -249,8 +249,8 @@ impl SampleSource for RemoteSource {
         Some(self.cores)
     }
 
-    fn clock(&self) -> Option<ClockOffset> {
-        Some(ClockOffset {
+    fn clock(&self) -> Option<ClockDifference> {
+        Some(ClockDifference {
             offset_ns: self.offset_ns,
             error: self.alignment.error(SystemClock.now())?,
         })

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use plimsoll_model::{
-    Clock, ClockOffset, Cost, Moment, ObservationGap, ResourceSample, ServerCost,
+    Clock, ClockDifference, Cost, Moment, ObservationGap, ResourceSample, ServerCost,
 };
 use plimsoll_wire::SystemClock;
 
@@ -53,7 +53,7 @@ pub struct Samples {
     /// The samples of [`Sampler::mark`]; `None` where there was none at that time.
     pub marks: Vec<Option<ResourceSample>>,
     /// The clock of the machine of the target, if it is another one.
-    pub clock: Option<ClockOffset>,
+    pub clock: Option<ClockDifference>,
 }
 
 impl Samples {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{ClockOffset, ResourceSample};
+use plimsoll_model::{ClockDifference, ResourceSample};
 
 use crate::TargetEnded;
 
@@ -27,7 +27,7 @@ pub trait SampleSource: Send + std::fmt::Debug {
     }
 
     /// By how much the clock of the machine of the target differs from ours; `None` if it is the same one.
-    fn clock(&self) -> Option<ClockOffset> {
+    fn clock(&self) -> Option<ClockDifference> {
         None
     }
 }

@@ -34,7 +34,7 @@ pub use self::conditions::ConditionsDocument;
 pub use self::cost::{CostDocument, GeneratorDocument, SaturationDocument, TargetDocument};
 pub use self::counts::{CountsDocument, FailureDocument, ThresholdDocument};
 pub use self::load::LoadDocument;
-pub use self::observed::{GapDocument, ObservedDocument};
+pub use self::observed::{GapDocument, ObservedDocument, ObservedTickDocument};
 pub use self::plan_document::PlanDocument;
 pub use self::requests::RequestDocument;
 pub use self::streams::{DecodedDocument, EventsDocument, GrpcDocument, MessagesDocument};
@@ -195,7 +195,7 @@ impl SummaryDocument {
             observed: run
                 .observed
                 .iter()
-                .map(ObservedDocument::from_observed)
+                .map(|server| ObservedDocument::from_observed(server, &run.ticks))
                 .collect(),
             generator: GeneratorDocument::from_generator(&run.generator),
             conditions: ConditionsDocument::from_conditions(&run.conditions),

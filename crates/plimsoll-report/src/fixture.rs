@@ -11,12 +11,12 @@ use std::sync::LazyLock;
 use std::time::{Duration, UNIX_EPOCH};
 
 use plimsoll_model::{
-    Bounded, ClockOffset, Conditions, Cost, Counts, CpuTime, EventFigures, ExchangeKind, Failure,
-    FailureCount, FailureKind, Generator, GrpcFigures, GrpcStatus, GrpcStatusCount, Histogram,
-    JudgedThreshold, Latency, LoadAverage, LoadModel, LoadShape, Memory, Messages, Moment,
-    NetworkBytes, ObservationGap, ObservedServer, Phase, Pinning, Protocol, Rate, RequestFigures,
-    ResourceSample, RunSummary, Saturation, ServerCost, Stalls, Threshold, Throttling, Tick, Times,
-    WindowBytes,
+    Bounded, ClockDifference, Conditions, Cost, Counts, CpuTime, EventFigures, ExchangeKind,
+    Failure, FailureCount, FailureKind, Generator, GrpcFigures, GrpcStatus, GrpcStatusCount,
+    Histogram, JudgedThreshold, Latency, LoadAverage, LoadModel, LoadShape, Memory, Messages,
+    Moment, NetworkBytes, ObservationGap, ObservedServer, Phase, Pinning, Protocol, Rate,
+    RequestFigures, ResourceSample, RunSummary, Saturation, ServerCost, Stalls, Threshold,
+    Throttling, Tick, Times, WindowBytes,
 };
 
 /// Each kind of run by name.
@@ -240,7 +240,7 @@ pub(crate) fn tiers() -> RunSummary {
                 sent: 78_000_000,
             }),
             gaps: Vec::new(),
-            clock: Some(ClockOffset {
+            clock: Some(ClockDifference {
                 offset_ns: -3_000_120_000,
                 error: Duration::from_micros(240),
             }),
@@ -258,7 +258,7 @@ pub(crate) fn tiers() -> RunSummary {
                 to: Duration::from_secs(11),
                 reason: "the agent at https://db1:7070 does not answer: connection refused".into(),
             }],
-            clock: Some(ClockOffset {
+            clock: Some(ClockDifference {
                 offset_ns: 1_700_000,
                 error: Duration::from_micros(90),
             }),

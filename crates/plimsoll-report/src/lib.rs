@@ -72,9 +72,9 @@ pub use crate::document::loadtest_part::{LoadtestPart, LoadtestPartError};
 pub use crate::document::{
     ConditionsDocument, CostDocument, CountsDocument, DecodedDocument, EventsDocument,
     FailureDocument, GapDocument, GeneratorDocument, GrpcDocument, LatencyDocument, LoadDocument,
-    MessagesDocument, ObservedDocument, PhaseDocument, PlanDocument, RequestDocument,
-    SaturationDocument, SpreadDocument, SummaryDocument, TargetDocument, ThresholdDocument,
-    TickDocument, TimesDocument, to_json,
+    MessagesDocument, ObservedDocument, ObservedTickDocument, PhaseDocument, PlanDocument,
+    RequestDocument, SaturationDocument, SpreadDocument, SummaryDocument, TargetDocument,
+    ThresholdDocument, TickDocument, TimesDocument, to_json,
 };
 pub use crate::hdr::latency_log;
 pub use crate::merge::{MergeError, merged, same_load};

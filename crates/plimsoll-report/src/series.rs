@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{Bounded, Cost, ResourceSample, RunSummary, Tick};
+use plimsoll_model::{Bounded, Cost, ObservationGap, ResourceSample, RunSummary, Tick};
 use serde::Serialize;
 
 use crate::document::{censored, microseconds, rounded};
@@ -31,11 +31,37 @@ pub(crate) fn course(
         .target
         .as_ref()
         .map_or(&[][..], |target| &target.samples);
+    let mut observed = run.observed.iter();
+    let observed = observed.find(|server| {
+        let target = run.target.as_ref();
+        target.is_some_and(|target| target.name == server.target)
+    });
+    let gaps = observed.map_or(&[][..], |server| &server.gaps);
+    course_of(&run.ticks, samples, gaps)
+}
+
+/// Each tick with the state of a server at its start and at its end; without one where a gap is longer than the tick.
+pub(crate) fn course_of<'a>(
+    ticks: &'a [Tick],
+    samples: &'a [ResourceSample],
+    gaps: &'a [ObservationGap],
+) -> impl Iterator<
+    Item = (
+        &'a Tick,
+        Option<&'a ResourceSample>,
+        Option<&'a ResourceSample>,
+    ),
+> {
     let mut before = samples.first();
-    run.ticks.iter().map(move |tick| {
+    ticks.iter().map(move |tick| {
         // The sample that belongs to the end of a tick may be a few milliseconds late.
         let taken = samples.partition_point(|sample| sample.at <= tick.at + LATE);
-        let after = samples.get(..taken).and_then(<[ResourceSample]>::last);
+        let began = tick.at.saturating_sub(tick.length);
+        let is_unseen = |gap: &ObservationGap| gap.from <= began + LATE && gap.to >= tick.at;
+        let after = samples
+            .get(..taken)
+            .and_then(<[ResourceSample]>::last)
+            .filter(|_| !gaps.iter().any(is_unseen));
         let state = (tick, before, after);
         before = after.or(before);
         state
@@ -147,6 +173,31 @@ mod tests {
             assert_eq!(line.split(',').count(), COLUMNS.len());
         }
         assert_eq!(csv.lines().count(), 1 + fixture::failing().ticks.len());
+    }
+
+    #[test]
+    fn a_second_within_a_gap_has_no_state() {
+        let run = fixture::closed();
+        let samples = &run.target.as_ref().unwrap().samples;
+        let gap = ObservationGap {
+            from: Duration::from_millis(1_001),
+            to: Duration::from_millis(2_500),
+            reason: "away".to_owned(),
+        };
+        let kept: Vec<_> = samples
+            .iter()
+            .filter(|sample| sample.at <= gap.from || sample.at >= gap.to)
+            .copied()
+            .collect();
+        let states = course_of(&run.ticks, &kept, std::slice::from_ref(&gap));
+        let states: Vec<_> = states
+            .map(|(_, before, after)| (before.is_some(), after.map(|it| it.at.as_millis())))
+            .collect();
+        // The third second begins within the gap: its cost is that of both.
+        assert_eq!(
+            states,
+            [(true, Some(1_001)), (true, None), (true, Some(3_001))]
+        );
     }
 
     #[test]

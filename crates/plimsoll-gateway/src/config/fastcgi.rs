@@ -11,6 +11,7 @@ pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<FastCgi
         root: String::new(),
         index: "index.php".to_owned(),
         script: None,
+        has_folders: false,
         split: ".php".to_owned(),
         parameters: Vec::new(),
     };
@@ -54,6 +55,14 @@ pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<FastCgi
         });
         is_whole &= script.is_some();
         plan.script = script;
+    }
+    plan.has_folders = table.boolean("folders").unwrap_or(false);
+    if plan.has_folders && plan.script.is_none() {
+        table.wrong(
+            "`folders` is for a route with one `script`",
+            Some("script = \"/index.php\", folders = true".to_owned()),
+        );
+        is_whole = false;
     }
     if let Some(mut parameters) = table.table("parameters") {
         for (name, value) in parameters.rest() {

@@ -1,6 +1,7 @@
 //! What an application behind FastCGI is told of a request: the parameters of CGI (RFC 3875, section 4.1) with those that PHP needs.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use plimsoll_client::forward::FieldSource;
 use plimsoll_server::{Request, Scheme, Template};
@@ -15,6 +16,8 @@ pub(crate) struct FastCgiPlan {
     pub(crate) index: String,
     /// The only script, whatever the path is; begins with a slash.
     pub(crate) script: Option<String>,
+    /// Folders with an index below the root respond by it, and not by the only script. They are looked for where the gateway runs.
+    pub(crate) has_folders: bool,
     /// Behind this text in a path its script ends: what follows is the path within the script.
     pub(crate) split: String,
     /// In place of the parameters of their names, and beside them.
@@ -42,7 +45,10 @@ impl<'a> CgiParameters<'a> {
         let path = NormalPath::cleaned(path);
         let path = path.text();
         let (script, info) = match &plan.script {
-            Some(script) => (script.clone(), String::new()),
+            Some(script) => {
+                let own = of_folder(plan, path);
+                (own.unwrap_or_else(|| script.clone()), String::new())
+            }
             None => split(plan, path),
         };
         Self {
@@ -58,6 +64,17 @@ impl<'a> CgiParameters<'a> {
         let mut own = self.plan.parameters.iter();
         own.any(|(other, _)| other == name)
     }
+}
+
+/// The index of the folder that a path names, if there is one.
+fn of_folder(plan: &FastCgiPlan, path: &str) -> Option<String> {
+    if !plan.has_folders || !path.ends_with('/') {
+        return None;
+    }
+    let script = format!("{path}{}", plan.index);
+    // A look at a file that the system has in memory, as nginx does it.
+    let is_there = Path::new(&format!("{}{script}", plan.root)).is_file();
+    is_there.then_some(script)
 }
 
 /// The script that a path names, and the path within it.
@@ -155,6 +172,7 @@ mod tests {
             root: "/srv".to_owned(),
             index: "index.php".to_owned(),
             script: None,
+            has_folders: false,
             split: ".php".to_owned(),
             parameters: Vec::new(),
         };

@@ -19,6 +19,7 @@ use self::precedence::{has_exceptions, in_precedence, is_case_decisive, is_early
 use super::Notes;
 use super::access;
 use super::errors;
+use super::fastcgi::Fallback;
 use super::nginx::Directive;
 use super::patterns::{Kind, as_path, exact_expression, path_of};
 use super::proxy::{is_for_subrequests, prefix_expression};
@@ -238,6 +239,7 @@ fn internal_routes(
 ) -> Vec<Route> {
     let mut routes = errors::redirects(scope.outermost().innermost(), notes);
     routes.extend(errors::redirects(&server.block, notes));
+    routes.extend(fallbacks(server, &server.block, scope, upstreams));
     for directive in server.all("location") {
         let name = directive.argument(0);
         if !name.starts_with('@') || !is_led_to(&server.block, name) {
@@ -280,6 +282,33 @@ fn internal_routes(
             reached_by: Reached::Routes,
         };
         routes.push(route(&Condition::Prefix("/"), &context, upstreams, notes));
+    }
+    routes
+}
+
+/// The routes of scripts that `try_files` of these directives, and of locations within them, end with; each once.
+fn fallbacks(
+    server: &Directive,
+    within: &[Directive],
+    scope: &Scope<'_>,
+    upstreams: &mut Upstreams,
+) -> Vec<Route> {
+    let mut routes: Vec<Route> = Vec::new();
+    for directive in within {
+        let more = match directive.name.as_str() {
+            "location" => fallbacks(server, &directive.block, scope, upstreams),
+            "try_files" => {
+                let fallback = Fallback::find(&server.block, directive);
+                let route = fallback.map(|it| it.route(server, scope, upstreams));
+                route.into_iter().collect()
+            }
+            _ => continue,
+        };
+        for route in more {
+            if !routes.iter().any(|known| known.name == route.name) {
+                routes.push(route);
+            }
+        }
     }
     routes
 }

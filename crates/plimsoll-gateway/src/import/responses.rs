@@ -7,6 +7,7 @@ use plimsoll_server::{Maps, Moment, Redirect};
 use super::Notes;
 use super::access;
 use super::errors::TRIED;
+use super::fastcgi::{Fallback, is_script};
 use super::nginx::Directive;
 use super::patterns::as_path;
 use super::proxy::prefix_expression;
@@ -96,9 +97,18 @@ pub(super) fn files(
     }
     if let Some(index) = scope.last("index") {
         let names = index.arguments.iter().filter(|it| is_file_name(it));
-        let names: Vec<_> = names.collect();
-        if names.len() < index.arguments.len() {
+        let (scripts, names): (Vec<_>, Vec<_>) =
+            names.partition(|it| is_script(scope.server(), it));
+        if names.len() + scripts.len() < index.arguments.len() {
             notes.add(index, "names of files without a folder are what is kept");
+        }
+        let is_tried = scope.own("try_files");
+        let is_tried = is_tried.and_then(|it| Fallback::find(scope.server(), it));
+        if !scripts.is_empty() && is_tried.is_none() {
+            notes.add(
+                index,
+                "folders do not respond by a script: a location of its own leads to it",
+            );
         }
         let names: Vec<_> = names.into_iter().map(|it| toml_string(it)).collect();
         if !names.is_empty() && names != ["\"index.html\""] {
@@ -109,7 +119,7 @@ pub(super) fn files(
         files.set("listing", "true");
     }
     if let Some(directive) = scope.own("try_files") {
-        tried_files(directive, keys, notes);
+        tried_files(directive, scope, keys, notes);
     }
     keys.set("files", files.inline());
 }
@@ -194,7 +204,7 @@ fn media_type(file: &str) -> &'static str {
 }
 
 /// `try_files` of files: the name of a file, the folder, and what responds where there is neither.
-fn tried_files(directive: &Directive, route: &mut Keys, notes: &mut Notes) {
+fn tried_files(directive: &Directive, scope: &Scope<'_>, route: &mut Keys, notes: &mut Notes) {
     let Some((last, tried)) = directive.arguments.split_last() else {
         return;
     };
@@ -205,8 +215,11 @@ fn tried_files(directive: &Directive, route: &mut Keys, notes: &mut Notes) {
             "names other than that of the path, with `.html` or as a folder, are not looked for",
         );
     }
-    // A named location takes over by itself.
-    if last.starts_with('@') || last == "=404" {
+    // A named location and a script of an application take over by themselves.
+    if last.starts_with('@')
+        || last == "=404"
+        || Fallback::find(scope.server(), directive).is_some()
+    {
         return;
     }
     if last.starts_with('=') {

@@ -191,7 +191,7 @@ fn whatever_has_no_counterpart_is_reported_with_its_place() {
                     proxy_set_header X-Request-Id $request_id;
                     proxy_cache zone;
                 }
-                location /php { fastcgi_pass 127.0.0.1:9000; }
+                location /uws { uwsgi_pass 127.0.0.1:9000; }
                 location /var { proxy_pass http://$backend; }
                 location ~ (?=x) { return 200; }
             }
@@ -209,11 +209,49 @@ fn whatever_has_no_counterpart_is_reported_with_its_place() {
             "nginx.conf:4: sticky: left out",
             "nginx.conf:8: proxy_set_header: servers get no `X-Id`: `$request_length` has no counterpart",
             "nginx.conf:10: proxy_cache: responses are kept in memory",
-            "nginx.conf:12: fastcgi_pass: responds with 501",
+            "nginx.conf:12: uwsgi_pass: responds with 501",
             "nginx.conf:13: proxy_pass: responds with 502",
             "nginx.conf:14: location: left out: `(?=x)` is not a regular expression here",
             "nginx.conf:17: server: left out: it does not forward",
         ],
+    );
+}
+
+#[test]
+fn applications_behind_fastcgi_keep_their_scripts_and_parameters() {
+    check(
+        "
+        http {
+            upstream php { server unix:/run/php/php-fpm.sock; }
+            server {
+                listen 80; root /var/www/html/; index index.php; client_max_body_size 64m;
+                fastcgi_param QUERY_STRING $query_string;
+                location / { try_files $uri $uri/ /index.php?$args; }
+                location ~ \\.php$ {
+                    fastcgi_split_path_info ^(.+\\.php)(/.+)$;
+                    fastcgi_pass php;
+                    fastcgi_index index.php;
+                    fastcgi_read_timeout 300;
+                    fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
+                    fastcgi_param PATH_INFO $fastcgi_path_info;
+                    fastcgi_param APP_ENV prod;
+                    fastcgi_param X $request_length;
+                }
+                location /front { fastcgi_pass 127.0.0.1:9000; fastcgi_param SCRIPT_FILENAME /srv/app/public/index.php; }
+                location /other { fastcgi_pass 127.0.0.1:9000; fastcgi_param SCRIPT_FILENAME /srv$fastcgi_script_name; }
+            }
+        }
+        ",
+        &[
+            "proxy = { to = \"php\", response_timeout = \"300s\", idle_timeout = \"300s\", fastcgi = { index = \"index.php\", root = \"/var/www/html\", parameters = { APP_ENV = \"prod\" } }, max_request = \"64MiB\" }",
+            "proxy = { to = \"http://127.0.0.1:9000\", protocol = \"fastcgi\", fastcgi = { script = \"/index.php\", root = \"/srv/app/public\" }, max_request = \"64MiB\" }",
+            "fastcgi = { root = \"/srv\" }",
+            // The text of a script is not for clients.
+            "files = { root = \"/var/www/html\" }\non_status = { 400 = { to = \"@/index.php (nginx.conf:8)\", status = \"own\" }, 404",
+            "name = \"@/index.php (nginx.conf:8)\"\ninternal = true\nproxy = { to = \"php\", response_timeout = \"300s\", idle_timeout = \"300s\", fastcgi = { index = \"index.php\", root = \"/var/www/html\", parameters = { APP_ENV = \"prod\" }, script = \"/index.php\", folders = true }",
+            "[upstream.php]\nservers = [\"unix:/run/php/php-fpm.sock\"]\nprotocol = \"fastcgi\"",
+        ],
+        &["nginx.conf:16: fastcgi_param: left out: `$request_length` has no counterpart, so `X` is not sent"],
     );
 }
 

@@ -256,14 +256,10 @@ impl UpstreamPlan {
         }
         // The pool stops a handshake by the time limit of its connector.
         let is_tls = servers.iter().any(|server| server.endpoint.is_tls());
-        let alpn: &[&[u8]] = match options.pool.speaks {
-            Speaks::Http1 => &[b"http/1.1"],
-            Speaks::Http2 => &[b"h2"],
-            Speaks::Http3 => &[b"h3"],
-            Speaks::FastCgi if is_tls => return Err(UpstreamError::FastCgiOverTls),
-            Speaks::FastCgi => &[],
-            Speaks::Negotiated => &[b"h2", b"http/1.1"],
-        };
+        if is_fastcgi && is_tls {
+            return Err(UpstreamError::FastCgiOverTls);
+        }
+        let alpn = options.pool.speaks.alpn();
         let settings = TlsSettings {
             trust: options.trust.clone(),
             identity: options.identity.clone(),

@@ -15,11 +15,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Connections of one version of HTTP, to servers with any certificate.
 pub(crate) fn pool(speaks: Speaks) -> Pool {
-    let alpn: &[&[u8]] = match speaks {
-        Speaks::Http1 => &[b"http/1.1"],
-        Speaks::Http3 => &[b"h3"],
-        Speaks::Http2 | Speaks::Negotiated => &[b"h2"],
-        Speaks::FastCgi => &[],
+    let alpn = match speaks {
+        // These tests ask for one version.
+        Speaks::Negotiated => Speaks::Http2.alpn(),
+        speaks => speaks.alpn(),
     };
     let settings = TlsSettings {
         trust: Trust::Anyone,

@@ -45,13 +45,7 @@ impl Plans {
         };
         let speaks = invocation.speaks;
         let tls: [Arc<ClientConfig>; 3] = [
-            compile(match speaks {
-                // Scripts have no FastCGI.
-                Speaks::Http1 | Speaks::FastCgi => &[b"http/1.1"],
-                Speaks::Http2 => &[b"h2"],
-                Speaks::Http3 => &[b"h3"],
-                Speaks::Negotiated => &[b"h2", b"http/1.1"],
-            })?,
+            compile(speaks.alpn())?,
             compile(&[b"http/1.1"])?,
             compile(&[b"h2"])?,
         ];

@@ -67,7 +67,7 @@ struct Servers {
 }
 
 impl Servers {
-    fn named(&self, name: Option<&str>) -> Option<ServerFigures> {
+    fn figures_of(&self, name: Option<&str>) -> Option<ServerFigures> {
         let position = match name {
             None => 0,
             Some(name) => 1 + self.names.iter().position(|known| known == name)?,
@@ -429,7 +429,7 @@ impl Measured for SoFar<'_> {
     }
 
     fn server(&self, name: Option<&str>) -> Option<ServerFigures> {
-        self.servers.named(name)
+        self.servers.figures_of(name)
     }
 }
 
@@ -464,7 +464,7 @@ impl Measured for Stretch {
     }
 
     fn server(&self, name: Option<&str>) -> Option<ServerFigures> {
-        self.servers.named(name)
+        self.servers.figures_of(name)
     }
 }
 

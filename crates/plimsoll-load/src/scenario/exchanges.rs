@@ -15,7 +15,7 @@ use plimsoll_wire::SystemClock;
 use crate::conditions::{Before, RunFacts};
 use crate::run::collector::{Collector, Published};
 use crate::run::progress::{Progress, ProgressReport};
-use crate::run::{Costs, Measured, standstill, summary_of};
+use crate::run::{Costs, Measured, OpenSources, standstill, summary_of};
 use crate::worker::recorder::Interval;
 use crate::worker::thread_share::ThreadShare;
 use plimsoll_observe::{AttachError, NamedTarget, Target};
@@ -280,6 +280,8 @@ pub(super) struct Recorder<'a> {
     /// Until the run starts.
     before: Option<Before>,
     costs: Option<Costs>,
+    /// Until the run starts.
+    sources: Option<Result<OpenSources, AttachError>>,
     progress: Vec<Arc<Progress>>,
     collector: Collector,
     ticks: Vec<Tick>,
@@ -297,6 +299,10 @@ impl<'a> Recorder<'a> {
         Self {
             before: Some(Before::observe(SystemClock.wall())),
             costs: None,
+            sources: Some(OpenSources::open(
+                recording.observed,
+                recording.sample_every,
+            )),
             progress: (0..workers).map(|_| Arc::default()).collect(),
             collector: Collector::new(empty, workers, Duration::ZERO),
             ticks: Vec::new(),
@@ -315,9 +321,10 @@ impl<'a> Recorder<'a> {
 
     /// The run starts.
     pub(super) fn start(&mut self, now: Instant) -> Result<(), AttachError> {
+        let sources = self.sources.take().transpose()?.unwrap_or_default();
         let mut costs = Costs::start(
             self.recording.target,
-            self.recording.observed,
+            sources,
             self.progress.clone(),
             now,
             self.recording.sample_every,

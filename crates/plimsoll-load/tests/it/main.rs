@@ -8,6 +8,8 @@ mod closed;
 
 mod open;
 
+mod observed;
+
 mod parts;
 
 mod scenarios;

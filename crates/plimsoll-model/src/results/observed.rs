@@ -24,7 +24,7 @@ pub struct ObservedServer {
     /// Stretches without samples, in order of time.
     pub gaps: Vec<ObservationGap>,
     /// By how much the agent's clock differs from that of this machine; `None` for this machine.
-    pub clock: Option<ClockOffset>,
+    pub clock: Option<ClockDifference>,
 }
 
 /// A stretch of a run without samples of a server.
@@ -47,7 +47,7 @@ impl ObservationGap {
 
 /// The difference between two clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ClockOffset {
+pub struct ClockDifference {
     /// The time of day there minus that of here, in nanoseconds.
     pub offset_ns: i64,
     /// How far that, and the time of each sample, may be off: half of the smallest round trip.

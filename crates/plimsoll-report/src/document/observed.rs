@@ -1,9 +1,10 @@
 //! Servers that were observed by name.
 
-use plimsoll_model::{ObservationGap, ObservedServer};
+use plimsoll_model::{Cost, ObservationGap, ObservedServer, ResourceSample, Tick};
 use serde::{Deserialize, Serialize};
 
-use super::{TargetDocument, microseconds};
+use super::{TargetDocument, microseconds, rounded};
+use crate::series::course_of;
 
 /// One server that was observed by name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,6 +29,9 @@ pub struct ObservedDocument {
     pub network_sent_bytes: Option<u64>,
     /// Stretches without samples.
     pub gaps: Vec<GapDocument>,
+    /// Its figures in each of the run's ticks.
+    #[serde(default)]
+    pub ticks: Vec<ObservedTickDocument>,
     /// The time of day there minus that of the generator; `null` on the machine of the generator.
     pub clock_offset_us: Option<f64>,
     /// How far that, and the time of each sample, may be off.
@@ -45,8 +49,32 @@ pub struct GapDocument {
     pub reason: String,
 }
 
+/// A server in one second of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ObservedTickDocument {
+    /// Share of one core that it used; `null` in a gap.
+    pub cpu_percent: Option<f64>,
+    /// Resident memory at its end; `null` in a gap.
+    pub memory_bytes: Option<u64>,
+}
+
+impl ObservedTickDocument {
+    fn from_samples(before: Option<&ResourceSample>, after: Option<&ResourceSample>) -> Self {
+        let cost = before.zip(after);
+        let cost = cost.map(|(before, after)| Cost::between(before, after));
+        Self {
+            cpu_percent: cost.and_then(|cost| cost.cpu_percent()).map(rounded),
+            memory_bytes: after.map(|sample| sample.memory.total_bytes()),
+        }
+    }
+}
+
 impl ObservedDocument {
-    pub(super) fn from_observed(server: &ObservedServer) -> Self {
+    /// - `ticks`: of the run.
+    pub(super) fn from_observed(server: &ObservedServer, ticks: &[Tick]) -> Self {
+        let samples = server.cost.as_ref();
+        let samples = samples.map_or(&[][..], |cost| &cost.samples);
+        let course = course_of(ticks, samples, &server.gaps);
         Self {
             name: server.name.clone(),
             target: server.target.clone(),
@@ -58,6 +86,9 @@ impl ObservedDocument {
             network_received_bytes: server.network.map(|it| it.received),
             network_sent_bytes: server.network.map(|it| it.sent),
             gaps: server.gaps.iter().map(GapDocument::from_gap).collect(),
+            ticks: course
+                .map(|(_, before, after)| ObservedTickDocument::from_samples(before, after))
+                .collect(),
             clock_offset_us: server.clock.map(|it| it.offset_ns as f64 / 1e3),
             clock_error_us: server.clock.map(|it| microseconds(it.error)),
         }

@@ -13,7 +13,7 @@ use super::table::{
     threshold_value,
 };
 use crate::RunRecord;
-use crate::document::TickDocument;
+use crate::document::{ObservedTickDocument, TickDocument};
 use crate::page::{Card, cards, html_page, short_bytes, short_number, short_time, unbroken};
 use crate::plot::{Axis, COLOURS, Cell, HeatMap, Line, Plot, Stack, TIME};
 
@@ -290,6 +290,17 @@ fn plots(page: &mut String, runs: &[RunRecord]) {
             tick.target_memory_bytes.map(|bytes| bytes as f64)
         })],
     );
+    let servers = [
+        of_servers(
+            runs,
+            "CPU of each server, percent of a core",
+            short_number,
+            |tick| tick.cpu_percent,
+        ),
+        of_servers(runs, "Memory of each server", short_bytes, |tick| {
+            tick.memory_bytes.map(|bytes| bytes as f64)
+        }),
+    ];
     let in_flight = in_flight(runs);
     let failures = of_ticks(
         runs,
@@ -308,14 +319,9 @@ fn plots(page: &mut String, runs: &[RunRecord]) {
             &[("events/s", |tick| per_second(tick, tick.events))],
         ));
     }
-    all.extend([
-        requests,
-        latency,
-        distribution(runs),
-        cpu,
-        memory,
-        in_flight,
-    ]);
+    all.extend([requests, latency, distribution(runs), cpu, memory]);
+    all.extend(servers);
+    all.push(in_flight);
     if has_failures {
         all.push(failures);
     }
@@ -473,6 +479,34 @@ fn of_ticks(runs: &[RunRecord], title: &str, write: fn(f64) -> String, series: &
         shaded,
         bands: Vec::new(),
     }
+}
+
+/// A line for each server that was observed by name; none if there is only one, which is the target of the run.
+fn of_servers(
+    runs: &[RunRecord],
+    title: &str,
+    write: fn(f64) -> String,
+    value: fn(&ObservedTickDocument) -> Option<f64>,
+) -> Plot {
+    let mut plot = of_ticks(runs, title, write, &[]);
+    for run in runs.iter().filter(|run| run.summary.observed.len() > 1) {
+        for server in &run.summary.observed {
+            let of_run = match runs.len() {
+                1 => String::new(),
+                _ => format!("{}, ", run.name),
+            };
+            let ticks = drawn(run).iter().zip(&server.ticks);
+            let points: Vec<_> = ticks
+                .map(|(tick, state)| (tick.at_us / 1e6, value(state)))
+                .collect();
+            plot.lines.push(Line {
+                label: format!("{of_run}{}", server.name),
+                points: thinned(&points),
+                is_dots: false,
+            });
+        }
+    }
+    plot
 }
 
 /// The figure of a second, unless it is only a lower bound, which is no point of a curve.

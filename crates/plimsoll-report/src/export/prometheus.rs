@@ -7,7 +7,7 @@ use plimsoll_model::{Bounded, MetricsText};
 use super::Exporter;
 use super::table::honest;
 use crate::RunRecord;
-use crate::document::TimesDocument;
+use crate::document::{ObservedDocument, TimesDocument};
 
 /// Every figure a gauge, in the base units of Prometheus: seconds, bytes, shares.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +53,7 @@ impl Exporter for Prometheus {
     }
 }
 
-pub(crate) const FAMILIES: [Family; 17] = [
+pub(crate) const FAMILIES: [Family; 21] = [
     (
         "requests",
         "exchanges of the run by what came of them",
@@ -155,6 +155,36 @@ pub(crate) const FAMILIES: [Family; 17] = [
         },
     ),
     (
+        "observed_cpu_seconds_per_request",
+        "processor time of a server that was observed by name, if it was throughout",
+        |run| {
+            observed(run, |server| {
+                let cost = server.cost.as_ref().filter(|_| server.whole)?;
+                cost.cost.cpu_us_per_request.map(seconds)
+            })
+        },
+    ),
+    (
+        "observed_memory_peak_bytes",
+        "resident memory of a server that was observed by name",
+        |run| {
+            observed(run, |server| {
+                let cost = server.cost.as_ref()?;
+                Some(cost.peak_memory_bytes as f64)
+            })
+        },
+    ),
+    (
+        "observed_throttled_seconds",
+        "time for which a limit on processor time stopped a server that was observed by name",
+        |run| observed(run, |server| server.throttled_us.map(seconds)),
+    ),
+    (
+        "observed_gap_seconds",
+        "time without samples of a server that was observed by name",
+        |run| observed(run, |server| Some(seconds(server.unseen_us()))),
+    ),
+    (
         "generator_saturated",
         "1 if the generator was the limit",
         |run| {
@@ -173,6 +203,14 @@ pub(crate) const FAMILIES: [Family; 17] = [
             .collect()
     }),
 ];
+
+/// A value for each server that was observed by name and has it.
+fn observed(run: &RunRecord, value: fn(&ObservedDocument) -> Option<f64>) -> Vec<Point> {
+    let servers = run.summary.observed.iter();
+    servers
+        .filter_map(|server| Some((vec![("server", server.name.clone())], value(server)?)))
+        .collect()
+}
 
 fn one(value: Option<f64>) -> Vec<Point> {
     value.map(|value| (Vec::new(), value)).into_iter().collect()

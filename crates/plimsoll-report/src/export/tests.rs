@@ -80,6 +80,53 @@ fn exchanges_are_called_what_they_are() {
 }
 
 #[test]
+fn servers_that_were_observed_have_a_table_and_lines() {
+    let run = record("run", &fixture::tiers());
+    let markdown = String::from_utf8(Markdown.export(std::slice::from_ref(&run))).unwrap();
+    assert!(
+        markdown.contains("| Server | CPU per request |"),
+        "{markdown}"
+    );
+    assert!(
+        markdown.contains("| db | 27.7 µs of a part |"),
+        "{markdown}"
+    );
+    let metrics = String::from_utf8(Prometheus.export(std::slice::from_ref(&run))).unwrap();
+    let of = |name: &str| {
+        let line = metrics.lines().find(|line| line.starts_with(name));
+        line.and_then(|line| line.rsplit_once("} "))
+            .map(|(_, value)| value.to_owned())
+    };
+    let labels = "{run=\"run\",url=\"http://127.0.0.1:8080/\",server=";
+    let cpu = format!("plimsoll_observed_cpu_seconds_per_request{labels}");
+    assert_eq!(of(&format!("{cpu}\"web\"")).unwrap(), "0.000009832");
+    assert_eq!(
+        of(&format!("{cpu}\"db\"")),
+        None,
+        "it was not observed throughout"
+    );
+    let gap = format!("plimsoll_observed_gap_seconds{labels}\"db\"");
+    assert_eq!(of(&gap).unwrap(), "4");
+    let page = String::from_utf8(Html.export(&[run])).unwrap();
+    for part in [
+        "Cost of each server",
+        "−3.00 s ± 240 µs",
+        "CPU of each server, percent of a core",
+        "Memory of each server",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    let mut alone = fixture::tiers();
+    alone.observed.truncate(1);
+    let page = Html.export(&[record("run", &alone)]);
+    let page = String::from_utf8(page).unwrap();
+    assert!(
+        !page.contains("CPU of each server"),
+        "it is the target, which has a plot"
+    );
+}
+
+#[test]
 fn text() {
     let records = [
         record("before", &fixture::closed()),

@@ -79,7 +79,7 @@ impl ObserveArgs {
         let tokens = self.tokens(&names, problems);
         for text in &self.observe {
             let (name, place) = named(text);
-            let token = tokens.for_server(name);
+            let token = tokens.token_for(name);
             let Some(place) = problems.value("--observe", place_of(place, token, &trust)) else {
                 continue;
             };
@@ -128,7 +128,7 @@ impl ObserveArgs {
 struct Tokens<'a>(Vec<(Option<&'a str>, Secret)>);
 
 impl Tokens<'_> {
-    fn for_server(&self, name: Option<&str>) -> Option<&Secret> {
+    fn token_for(&self, name: Option<&str>) -> Option<&Secret> {
         let by = |wanted: Option<&str>| self.0.iter().find(|(name, _)| *name == wanted);
         let own = name.and_then(|name| by(Some(name)));
         own.or_else(|| by(None)).map(|(_, token)| token)

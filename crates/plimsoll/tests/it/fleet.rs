@@ -131,12 +131,12 @@ fn the_coordinator_observes_servers_beside_the_load_of_all_agents() {
     use crate::served::Served;
 
     let server = NatsServer::start();
-    let (observer, web) = (
+    let (sampling, web) = (
         Served::start(&["observe", "--listen", "127.0.0.1:0", "--allow", "pid"]),
         Served::start(&["origin"]),
     );
     let _agents = agents(&server, &[]);
-    let name = format!("web={}?pid={}", observer.url, web.child.id());
+    let name = format!("web={}?pid={}", sampling.url, web.child.id());
     let threshold = "server_cpu_per_request{name:web}:value<1s";
     let flags = [
         "--json",

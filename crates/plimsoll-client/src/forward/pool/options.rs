@@ -20,6 +20,19 @@ pub enum Speaks {
     FastCgi,
 }
 
+impl Speaks {
+    /// The names that a client offers by ALPN (RFC 7301), the preferred one first.
+    pub const fn alpn(self) -> &'static [&'static [u8]] {
+        match self {
+            Self::Http1 => &[b"http/1.1"],
+            Self::Http2 => &[b"h2"],
+            Self::Http3 => &[b"h3"],
+            Self::Negotiated => &[b"h2", b"http/1.1"],
+            Self::FastCgi => &[],
+        }
+    }
+}
+
 /// Bounds on the connections of a pool.
 #[derive(Debug, Clone, Copy)]
 pub struct PoolOptions {

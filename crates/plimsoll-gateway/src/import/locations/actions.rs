@@ -3,6 +3,7 @@
 use super::super::Notes;
 use super::super::access;
 use super::super::errors::{TRIED, name_of, successors};
+use super::super::fastcgi::{Fallback, fastcgi};
 use super::super::nginx::Directive;
 use super::super::patterns::as_path;
 use super::super::proxy::proxy;
@@ -137,10 +138,26 @@ fn action(
         );
         return;
     }
+    if let Some(directive) = scope.own("fastcgi_pass") {
+        if is_closed_behind(context.server, scope, notes) {
+            access::forbid(keys);
+            return;
+        }
+        fastcgi(
+            directive,
+            context.server,
+            scope,
+            None,
+            keys,
+            upstreams,
+            notes,
+        );
+        return;
+    }
     if tried(condition, context.server, scope, keys, upstreams, notes) {
         return;
     }
-    let others = ["fastcgi_pass", "uwsgi_pass", "scgi_pass", "memcached_pass"];
+    let others = ["uwsgi_pass", "scgi_pass", "memcached_pass"];
     if let Some(directive) = others.iter().find_map(|name| scope.own(name)) {
         notes.add(directive, "responds with 501: only HTTP is forwarded to");
         keys.set("respond", "{ status = 501, body = \"not translated\\n\" }");
@@ -206,6 +223,11 @@ fn tried(
         return false;
     };
     let target = directive.arguments.last().map_or("", String::as_str);
+    if let Some(fallback) = Fallback::find(&server.block, directive) {
+        files(condition, scope, keys, notes);
+        keys.text(TRIED, &fallback.name());
+        return true;
+    }
     let Some(named) = named(server, target) else {
         return false;
     };

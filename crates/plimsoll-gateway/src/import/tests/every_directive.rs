@@ -177,6 +177,26 @@ const EXAMPLES: &[(&str, &str)] = &[
         "log_format own \"$remote_addr $status\"; access_log /var/log/own.log own;",
     ),
     ("access_log", "access_log /var/log/own.log;"),
+    (
+        "fastcgi_pass_request_headers",
+        "fastcgi_pass_request_headers off;",
+    ),
+    (
+        "fastcgi_pass_request_body",
+        "fastcgi_pass_request_body off;",
+    ),
+    ("fastcgi_param", "fastcgi_param APP_ENV prod;"),
+    ("fastcgi_index", "fastcgi_index main.php;"),
+    (
+        "fastcgi_split_path_info",
+        "fastcgi_split_path_info ^(.+\\.php5)(/.+)$;",
+    ),
+    ("fastcgi_connect_timeout", "fastcgi_connect_timeout 7s;"),
+    ("fastcgi_read_timeout", "fastcgi_read_timeout 7s;"),
+    (
+        "fastcgi_intercept_errors",
+        "error_page 502 /e.html; fastcgi_intercept_errors on;",
+    ),
     ("proxy_no_cache", "proxy_cache z; proxy_no_cache $cookie_a;"),
 ];
 
@@ -206,6 +226,7 @@ fn configuration(http: &str, server: &str, location: &str) -> String {
          server {{ listen 8080; listen 8443 ssl; server_name a.test; {server}
          location = /ask {{ internal; proxy_pass http://10.0.0.9/ask; }}
          location /x/ {{ {location} proxy_pass https://10.0.0.1; }}
+         location /p/ {{ root /base; {location} fastcgi_pass 10.0.0.2:9000; }}
          location /f/ {{ root /base; {location} }} }} }}"
     )
 }
@@ -297,8 +318,11 @@ fn what_keeps_clients_out_and_has_no_counterpart_closes_its_paths() {
             };
             let imported = imported(&text);
             let routes = imported.toml.split("[[route]]");
-            let mut open =
-                routes.filter(|it| it.contains("proxy = ") && !it.contains("internal = true"));
+            // What is said of proxies holds for no application.
+            let holds = |it: &&str| !guard.starts_with("proxy_") || !it.contains("fastcgi");
+            let mut open = routes
+                .filter(holds)
+                .filter(|it| it.contains("proxy = ") && !it.contains("internal = true"));
             assert!(open.next().is_none(), "{guard} at {at}:\n{}", imported.toml);
             assert!(!imported.notes.is_empty(), "{guard}");
         }

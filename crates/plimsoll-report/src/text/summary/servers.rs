@@ -1,6 +1,6 @@
 //! The table of servers that were observed: what each tier of a request costs.
 
-use plimsoll_model::{ClockOffset, DurationText, ObservedServer, RunSummary, ServerCost, Unit};
+use plimsoll_model::{ClockDifference, DurationText, ObservedServer, RunSummary, ServerCost, Unit};
 
 use crate::text::numbers::{NOTHING, bytes, duration};
 use crate::text::page::{Page, shortened};
@@ -64,7 +64,7 @@ fn of_cost(cost: &ServerCost) -> [String; 2] {
 }
 
 /// `+3.00 s ± 0.12 ms`.
-fn clock(clock: ClockOffset) -> String {
+fn clock(clock: ClockDifference) -> String {
     let sign = if clock.offset_ns < 0 { '−' } else { '+' };
     let offset = std::time::Duration::from_nanos(clock.offset_ns.unsigned_abs());
     format!(

@@ -1,0 +1,318 @@
+//! `fastcgi_pass` and its parameters.
+
+use plimsoll_model::document::toml_string;
+use plimsoll_server::Moment;
+use regex::Regex;
+
+use super::errors::has_successors;
+use super::nginx::Directive;
+use super::responses::middleware;
+use super::route::Route;
+use super::scope::Scope;
+use super::toml::Keys;
+use super::upstreams::{Upstreams, duration, is_server, size};
+use super::variables::with_places;
+use super::{Notes, access};
+
+/// Parameters that every request has, with the values that mean the same.
+const USUAL: &[(&str, &[&str])] = &[
+    ("QUERY_STRING", &["$query_string", "$args"]),
+    ("REQUEST_METHOD", &["$request_method"]),
+    ("CONTENT_TYPE", &["$content_type"]),
+    ("CONTENT_LENGTH", &["$content_length"]),
+    ("SCRIPT_NAME", &["$fastcgi_script_name"]),
+    ("PATH_INFO", &["$fastcgi_path_info", "$path_info"]),
+    (
+        "PATH_TRANSLATED",
+        &[
+            "$document_root$fastcgi_path_info",
+            "$document_root$path_info",
+        ],
+    ),
+    ("REQUEST_URI", &["$request_uri"]),
+    ("DOCUMENT_URI", &["$document_uri", "$uri"]),
+    ("DOCUMENT_ROOT", &["$document_root", "$realpath_root"]),
+    ("SERVER_PROTOCOL", &["$server_protocol"]),
+    ("REQUEST_SCHEME", &["$scheme"]),
+    ("HTTPS", &["$https"]),
+    ("GATEWAY_INTERFACE", &["CGI/1.1"]),
+    ("SERVER_SOFTWARE", &["nginx/$nginx_version", "nginx"]),
+    ("REMOTE_ADDR", &["$remote_addr"]),
+    ("REMOTE_PORT", &["$remote_port"]),
+    ("SERVER_ADDR", &["$server_addr"]),
+    ("SERVER_PORT", &["$server_port"]),
+    ("SERVER_NAME", &["$server_name", "$host"]),
+    ("REDIRECT_STATUS", &["200"]),
+    // No client sets it here.
+    ("HTTP_PROXY", &[""]),
+];
+
+/// Expressions of `fastcgi_split_path_info` that split where the gateway does.
+const SPLITS: [&str; 4] = [
+    r"^(.+\.php)(/.+)$",
+    r"^(.+\.php)(/.*)$",
+    r"^(.+?\.php)(/.*)$",
+    r"^(.+?\.php)(|/.*)$",
+];
+
+/// A script that `try_files` ends with, such as `/index.php?$args`: every path that is no file is for it.
+pub(super) struct Fallback<'a> {
+    /// Without the query.
+    script: &'a str,
+    /// Folders are looked for before.
+    has_folders: bool,
+    /// The location that responds for the script.
+    location: &'a Directive,
+}
+
+impl<'a> Fallback<'a> {
+    /// What a `try_files` ends with, if that is a script of an application; its query has to be that of the request.
+    ///
+    /// - `server`: the directives of its server.
+    pub(super) fn find(server: &'a [Directive], tried: &'a Directive) -> Option<Self> {
+        let last = tried.arguments.last()?;
+        let (script, query) = last.split_once(['?', '$']).unwrap_or((last, ""));
+        let is_own = [
+            "",
+            "$args",
+            "$query_string",
+            "is_args$args",
+            "$is_args$args",
+        ];
+        if !script.starts_with('/') || !is_own.contains(&query) {
+            return None;
+        }
+        let location = location_of(server, script)?;
+        location.last("fastcgi_pass")?;
+        Some(Self {
+            script,
+            has_folders: tried.arguments.iter().any(|it| it == "$uri/"),
+            location,
+        })
+    }
+
+    /// The name of its route.
+    pub(super) fn name(&self) -> String {
+        format!(
+            "@{} ({}:{})",
+            self.script, self.location.file, self.location.line
+        )
+    }
+
+    /// Its route: the action of the location with that script, whatever the path is.
+    pub(super) fn route(
+        &self,
+        server: &Directive,
+        scope: &Scope<'_>,
+        upstreams: &mut Upstreams,
+    ) -> Route {
+        let scope = &scope.within(&self.location.block);
+        let mut keys = Keys::default();
+        // The location itself has the notes.
+        let notes = &mut Notes::default();
+        let pass = self.location.last("fastcgi_pass");
+        let has_conditions = self.location.last("if").is_some();
+        match pass.filter(|_| !has_conditions && !access::is_closing(self.location)) {
+            Some(pass) => {
+                fastcgi(pass, server, scope, Some(self), &mut keys, upstreams, notes);
+            }
+            None => access::forbid(&mut keys),
+        }
+        middleware(scope, &mut keys, notes);
+        Route::named(&self.name(), &keys, self.location)
+    }
+}
+
+/// Whether the file of that name in a folder is a script that another location responds by: its text is not for clients.
+pub(super) fn is_script(server: &[Directive], name: &str) -> bool {
+    let location = location_of(server, &format!("/{name}"));
+    let passes = ["fastcgi_pass", "uwsgi_pass", "scgi_pass", "proxy_pass"];
+    location.is_some_and(|it| passes.iter().any(|pass| it.last(pass).is_some()))
+}
+
+/// The location that nginx chooses for a script, among exact ones and expressions: prefixes stand behind expressions for scripts.
+fn location_of<'a>(server: &'a [Directive], script: &str) -> Option<&'a Directive> {
+    let locations = server.iter().filter(|it| it.name == "location");
+    let mut exact = locations.clone();
+    let exact = exact.find(|it| it.argument(0) == "=" && it.argument(1) == script);
+    let expression = || {
+        locations.clone().find(|it| {
+            let flags = match it.argument(0) {
+                "~" => "",
+                "~*" => "(?i)",
+                _ => return false,
+            };
+            let expression = Regex::new(&format!("{flags}{}", it.argument(1)));
+            expression.is_ok_and(|it| it.is_match(script))
+        })
+    };
+    exact.or_else(expression)
+}
+
+/// The action `proxy` of a route to an application.
+///
+/// - `only`: has the script of every path, in place of the one that `SCRIPT_FILENAME` names.
+pub(super) fn fastcgi(
+    directive: &Directive,
+    server: &Directive,
+    scope: &Scope<'_>,
+    only: Option<&Fallback<'_>>,
+    route: &mut Keys,
+    upstreams: &mut Upstreams,
+    notes: &mut Notes,
+) {
+    let target = directive.argument(0);
+    if target.contains('$') || !(upstreams.has(target) || is_server(target)) {
+        notes.add(
+            directive,
+            format!(
+                "responds with 502: `{target}` is not a server that is known before a request comes"
+            ),
+        );
+        route.set("respond", "{ status = 502, body = \"not translated\\n\" }");
+        return;
+    }
+    let Some(mut scripts) = scripts(directive, scope, notes) else {
+        route.set("respond", "{ status = 501, body = \"not translated\\n\" }");
+        return;
+    };
+    if let Some(only) = only {
+        scripts.text("script", only.script);
+        if only.has_folders {
+            scripts.set("folders", "true");
+        }
+    }
+    for name in ["fastcgi_pass_request_headers", "fastcgi_pass_request_body"] {
+        if let Some(withheld) = scope.last(name).filter(|it| it.argument(0) == "off") {
+            notes.add(
+                withheld,
+                "responds with 501: what the application is not to see cannot be withheld from it",
+            );
+            route.set("respond", "{ status = 501, body = \"not translated\\n\" }");
+            return;
+        }
+    }
+    let mut keys = Keys::default();
+    if !access::authorized(scope, &mut keys, upstreams, notes) {
+        access::forbid(route);
+        return;
+    }
+    let mut connection = Keys::default();
+    connection.text("protocol", "fastcgi");
+    let time = |name: &str| scope.last(name).and_then(|it| duration(it.argument(0)));
+    if let Some(time) = time("fastcgi_connect_timeout") {
+        connection.text("connect_timeout", &time);
+    }
+    if upstreams.has(target) {
+        keys.text("to", target);
+        upstreams.used(target, "http", &connection, directive, notes);
+    } else {
+        let is_socket = target.starts_with("unix:");
+        let url = format!("http://{target}");
+        keys.text("to", if is_socket { target } else { &url });
+        keys.inherit(&connection);
+    }
+    if let Some(time) = time("fastcgi_read_timeout") {
+        keys.text("response_timeout", &time);
+        keys.text("idle_timeout", &time);
+    }
+    keys.set("fastcgi", scripts.inline());
+    if scope.is("fastcgi_intercept_errors", "on") && has_successors(server, scope) {
+        keys.set("intercept_errors", "true");
+    }
+    let limit = scope.last("client_max_body_size");
+    let limit = limit.map_or(Some("1MiB".to_owned()), |it| size(it.argument(0)));
+    if let Some(limit) = limit {
+        keys.text("max_request", &limit);
+    }
+    route.set("proxy", keys.inline());
+}
+
+/// The table `fastcgi`; `None` if the folder of the scripts depends on the request.
+fn scripts(directive: &Directive, scope: &Scope<'_>, notes: &mut Notes) -> Option<Keys> {
+    let mut keys = Keys::default();
+    let root = scope
+        .last("root")
+        .map_or("/etc/nginx/html", |it| it.argument(0));
+    if root.contains('$') {
+        notes.add(
+            directive,
+            "responds with 501: `fastcgi` needs a folder of scripts that is known before a request comes",
+        );
+        return None;
+    }
+    let mut root = root.trim_end_matches('/').to_owned();
+    let mut parameters = Keys::default();
+    for given in scope.all("fastcgi_param") {
+        let (name, value) = (given.argument(0), given.argument(1));
+        if name == "SCRIPT_FILENAME" {
+            script(given, &mut root, &mut keys, notes);
+            continue;
+        }
+        let usual = USUAL.iter().find(|(known, _)| *known == name);
+        if usual.is_some_and(|(_, values)| values.contains(&value)) {
+            continue;
+        }
+        match with_places(value, scope, Moment::Request, None) {
+            Some(text) => parameters.text(name, &text),
+            None => notes.add(
+                given,
+                format!("left out: `{value}` has no counterpart, so `{name}` is not sent"),
+            ),
+        }
+    }
+    if let Some(index) = scope.last("fastcgi_index") {
+        keys.text("index", index.argument(0));
+    }
+    if let Some(split) = scope.last("fastcgi_split_path_info")
+        && !SPLITS.contains(&split.argument(0))
+    {
+        notes.add(
+            split,
+            "left out: paths are split behind `.php`; `split` names another end of scripts",
+        );
+    }
+    keys.text("root", &root);
+    if !parameters.is_empty() {
+        keys.set("parameters", parameters.inline());
+    }
+    Some(keys)
+}
+
+/// `SCRIPT_FILENAME`: the folder before the name that the path gives, or one script for all paths.
+fn script(given: &Directive, root: &mut String, keys: &mut Keys, notes: &mut Notes) {
+    let value = given.argument(1);
+    let file = value
+        .strip_prefix("$document_root")
+        .or_else(|| value.strip_prefix("$realpath_root"))
+        .map_or_else(|| value.to_owned(), |rest| format!("{root}{rest}"));
+    let named = ["$fastcgi_script_name", "/$fastcgi_script_name"];
+    let folder = named.iter().find_map(|name| file.strip_suffix(name));
+    if let Some(folder) = folder.filter(|folder| !folder.contains('$')) {
+        folder.clone_into(root);
+        return;
+    }
+    if value == "$request_filename" {
+        return;
+    }
+    if file.contains('$') || !file.starts_with('/') {
+        notes.add(
+            given,
+            format!("left out: `{value}` has no counterpart; scripts lie below `root`"),
+        );
+        return;
+    }
+    let within = file
+        .strip_prefix(root.as_str())
+        .filter(|rest| rest.starts_with('/'));
+    let script = match within {
+        Some(script) => script.to_owned(),
+        None => {
+            let (folder, name) = file.rsplit_once('/').unwrap_or(("", &file));
+            let script = format!("/{name}");
+            folder.clone_into(root);
+            script
+        }
+    };
+    keys.set("script", toml_string(&script));
+}
