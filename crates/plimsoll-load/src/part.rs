@@ -17,11 +17,10 @@ use plimsoll_wire::SystemClock;
 use crate::conditions::{Before, RunFacts};
 use crate::plan::{Pacing, RunPlan};
 use crate::run::collector::Collector;
+use crate::run::costs::OpenSources;
 use crate::run::crew::Crew;
 use crate::run::progress::Interrupt;
-use crate::run::{
-    EndedSecond, OpenSources, RunError, costs_of, empty_interval, follow, saturation,
-};
+use crate::run::{EndedSecond, RunError, costs_of, empty_interval, follow, saturation};
 use crate::schedule::Share;
 use crate::worker::connections_of;
 use crate::worker::recorder::Interval;

@@ -10,6 +10,8 @@ pub(crate) mod judge;
 
 mod observed;
 
+pub(crate) mod costs;
+
 pub(crate) mod saturation;
 
 pub(crate) mod hazards;
@@ -25,9 +27,9 @@ use std::time::{Duration, Instant};
 use plimsoll_client::{Connector, Endpoint, Http2, ReadBuffer, require_http2};
 use plimsoll_model::{
     Clock, Cost, Counts, Failure, FailureCount, FailureKind, Generator, Histogram, Latency,
-    LoadModel, LoadShape, Moment, Phase, RequestFigures, ResourceSample, RunSummary, Threshold,
-    Tick,
+    LoadModel, LoadShape, Phase, RequestFigures, ResourceSample, RunSummary, Threshold, Tick,
 };
+use plimsoll_observe::{AttachError, NamedTarget, Target};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::cores::PinError;
 use plimsoll_wire::descriptors::TooFewDescriptors;
@@ -36,17 +38,15 @@ use crate::conditions::{Before, RunFacts};
 use crate::part::RunPart;
 use crate::plan::{HttpPlan, Pacing, RunPlan, WorkloadPlan};
 use crate::run::collector::{Collector, Second};
+use crate::run::costs::{Costs, Observed, OpenSources};
 use crate::run::crew::Crew;
 use crate::run::judge::Judge;
 use crate::run::observed::{fill_moments, observed_server};
-use crate::run::progress::{Interrupt, Progress, ProgressReport};
+use crate::run::progress::Interrupt;
 use crate::worker::Report;
 use crate::worker::recorder::Interval;
 use crate::worker::thread_share::ThreadShare;
 use crate::workload::websocket;
-use plimsoll_observe::{
-    AttachError, NamedTarget, ProcessTree, SampleSource, Sampler, Samples, Target,
-};
 
 /// How often a run is looked at while nothing happens, so that the window of one that is interrupted
 /// ends for the costs when it ends for the workers.
@@ -423,184 +423,6 @@ pub(crate) fn window_until(
         }
         Some(duration) => ran.min(duration),
         None => ran,
-    }
-}
-
-/// Samples of both sides at the ends of the measured window.
-#[derive(Debug)]
-pub(crate) struct Costs {
-    sampler: Sampler,
-    /// Of the servers that are observed by name.
-    observers: Vec<Sampler>,
-    has_target: bool,
-    generator: Option<ProcessTree>,
-    progress: Vec<Arc<Progress>>,
-    start: Instant,
-    /// When the window starts and, if it is bounded by time, ends; taken when they are due.
-    due: Vec<Instant>,
-    marks: Vec<Mark>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Mark {
-    target: Option<ResourceSample>,
-    generator: Option<ResourceSample>,
-    throttled: Option<Duration>,
-}
-
-/// Cost of the two sides.
-#[derive(Debug)]
-pub(crate) struct Observed {
-    pub(crate) target: Option<(ResourceSample, ResourceSample)>,
-    pub(crate) generator: Option<(ResourceSample, ResourceSample)>,
-    pub(crate) throttled: Option<Duration>,
-    pub(crate) samples: Samples,
-    /// Of each server that is observed by name.
-    pub(crate) named: Vec<Samples>,
-}
-
-/// An agent is asked no more often: it serves others too.
-pub(crate) const AGENT_EVERY: Duration = Duration::from_millis(50);
-
-/// Samples of the servers that are observed by name, with their intervals. They are opened before a run starts: the
-/// clocks of agents are aligned first, which takes several round trips.
-#[derive(Debug, Default)]
-pub(crate) struct OpenSources(Vec<(Box<dyn SampleSource>, Duration)>);
-
-impl OpenSources {
-    pub(crate) fn open(
-        observed: &[NamedTarget],
-        sample_every: Duration,
-    ) -> Result<Self, AttachError> {
-        let sources = observed.iter().map(|named| {
-            let every = match named.target.agent() {
-                Some(_) => sample_every.max(AGENT_EVERY),
-                None => sample_every,
-            };
-            Ok((named.target.source()?, every))
-        });
-        sources.collect::<Result<_, _>>().map(Self)
-    }
-}
-
-impl Costs {
-    /// - `progress`: the counters of each worker.
-    /// - `start`: of the run, from which samples are dated.
-    /// - `due`: when the measured window starts and, if that is known, ends.
-    pub(crate) fn start(
-        target: Option<&dyn Target>,
-        sources: OpenSources,
-        progress: Vec<Arc<Progress>>,
-        start: Instant,
-        sample_every: Duration,
-        due: Vec<Instant>,
-    ) -> Result<Self, AttachError> {
-        let source = target.map(Target::source).transpose()?;
-        let observers = sources.0.into_iter().map(|(source, every)| {
-            let counters = progress.clone();
-            Sampler::start(Some(source), None, start, every, move || {
-                (responses(&counters), Moment::default())
-            })
-        });
-        let observers = observers.collect();
-        let counters = progress.clone();
-        let sampler = Sampler::start(
-            source,
-            ProcessTree::generator().ok(),
-            start,
-            sample_every,
-            move || (responses(&counters), moment(&counters)),
-        );
-        Ok(Self {
-            sampler,
-            observers,
-            has_target: target.is_some(),
-            generator: ProcessTree::generator().ok(),
-            progress,
-            start,
-            due,
-            marks: Vec::with_capacity(2),
-        })
-    }
-
-    /// Samples at the end of a second: of the target, and of each server that is observed by name. Nothing waits for an
-    /// agent.
-    fn at_second(&self) -> (Option<ResourceSample>, Vec<Option<ResourceSample>>) {
-        let observed: Vec<_> = self.observers.iter().map(Sampler::take_latest).collect();
-        let sample = if self.has_target {
-            self.sampler.sample_now()
-        } else {
-            observed.first().copied().flatten()
-        };
-        (sample, observed)
-    }
-
-    fn next_mark(&self) -> Option<Instant> {
-        self.due.get(self.marks.len()).copied()
-    }
-
-    /// Samples both sides if a mark is due.
-    pub(crate) fn mark(&mut self, now: Instant) {
-        if self.next_mark().is_some_and(|due| now >= due) {
-            self.sample(now);
-        }
-    }
-
-    /// Ends the window, before its time.
-    fn end(&mut self, now: Instant) {
-        while self.marks.len() < 2 {
-            self.sample(now);
-        }
-    }
-
-    fn sample(&mut self, now: Instant) {
-        self.observers.iter().for_each(Sampler::mark);
-        let at = now.saturating_duration_since(self.start);
-        let responses = responses(&self.progress);
-        let generator = self
-            .generator
-            .as_mut()
-            .and_then(|tree| tree.sample(at, responses).ok());
-        self.marks.push(Mark {
-            target: self.sampler.sample_now(),
-            generator,
-            throttled: crate::conditions::throttled(),
-        });
-    }
-
-    pub(crate) fn finish(mut self) -> Observed {
-        // A run that ended before its time, or is bounded by a number, ends the window now.
-        self.end(SystemClock.now());
-        let (first, last) = (self.marks[0], self.marks[1]);
-        Observed {
-            target: first.target.zip(last.target),
-            generator: first.generator.zip(last.generator),
-            throttled: first
-                .throttled
-                .zip(last.throttled)
-                .map(|(first, last)| last.saturating_sub(first)),
-            samples: self.sampler.stop(),
-            named: self.observers.into_iter().map(Sampler::stop).collect(),
-        }
-    }
-}
-
-fn responses(progress: &[Arc<Progress>]) -> u64 {
-    progress.iter().map(|progress| progress.responses()).sum()
-}
-
-fn moment(progress: &[Arc<Progress>]) -> Moment {
-    let mut sum = ProgressReport::default();
-    for progress in progress {
-        sum.merge(&progress.last());
-    }
-    Moment {
-        in_flight: progress.iter().map(|progress| progress.in_flight()).sum(),
-        ok: sum.ok,
-        errors: sum.errors,
-        latencies: sum.latencies,
-        latency_sum: Duration::from_nanos(sum.latency_nanos),
-        ..Moment::default()
     }
 }
 

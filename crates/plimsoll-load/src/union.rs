@@ -11,12 +11,10 @@ use crate::conditions::{Before, RunFacts};
 use crate::part::PartReport;
 use crate::plan::RunPlan;
 use crate::run::collector::{Collector, Published, Second};
+use crate::run::costs::{AGENT_EVERY, Observed};
 use crate::run::hazards;
 use crate::run::judge::Judge;
-use crate::run::{
-    AGENT_EVERY, Measured, Observed, Standing, empty_interval, standing, summarise, warn,
-    window_until,
-};
+use crate::run::{Measured, Standing, empty_interval, standing, summarise, warn, window_until};
 use crate::worker::recorder::Interval;
 use crate::worker::thread_share::ThreadShare;
 use plimsoll_observe::{NamedTarget, SampleSource, Sampler, Samples};

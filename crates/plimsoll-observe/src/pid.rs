@@ -1,8 +1,9 @@
 //! A process that was already running.
 
+use std::time::Duration;
+
 use plimsoll_model::{ResourceSample, Throttling};
 use plimsoll_wire::cores;
-use std::time::Duration;
 
 use crate::group::counters::GroupCounters;
 use crate::machine::Machine;

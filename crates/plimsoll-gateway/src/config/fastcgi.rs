@@ -21,19 +21,14 @@ pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<FastCgi
     }
     let mut table = value.table()?;
     let mut is_whole = true;
-    match table.take_value("root") {
-        Some(value) => {
-            let root = root(&value);
-            is_whole &= root.is_some();
-            plan.root = root.unwrap_or_default();
-        }
-        None => {
-            table.missing(
-                "root",
-                "the folder of the scripts, such as \"/var/www/html\"",
-            );
-            is_whole = false;
-        }
+    if let Some(value) = table.take_value("root") {
+        let root = root(&value);
+        is_whole &= root.is_some();
+        plan.root = root.unwrap_or_default();
+    } else {
+        let example = "the folder of the scripts, such as \"/var/www/html\"";
+        table.missing("root", example);
+        is_whole = false;
     }
     if let Some(index) = table.text("index") {
         plan.index = index;
@@ -49,9 +44,12 @@ pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<FastCgi
         is_whole = false;
     }
     if let Some(value) = table.take_value("script") {
-        let script = as_text(&value).and_then(|script| match script.starts_with('/') {
-            true => Some(script.to_owned()),
-            false => value.wrong("begins with a slash: it is a path below `root`"),
+        let script = as_text(&value).and_then(|script| {
+            if script.starts_with('/') {
+                Some(script.to_owned())
+            } else {
+                value.wrong("begins with a slash: it is a path below `root`")
+            }
         });
         is_whole &= script.is_some();
         plan.script = script;

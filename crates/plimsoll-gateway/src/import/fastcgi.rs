@@ -305,14 +305,13 @@ fn script(given: &Directive, root: &mut String, keys: &mut Keys, notes: &mut Not
     let within = file
         .strip_prefix(root.as_str())
         .filter(|rest| rest.starts_with('/'));
-    let script = match within {
-        Some(script) => script.to_owned(),
-        None => {
-            let (folder, name) = file.rsplit_once('/').unwrap_or(("", &file));
-            let script = format!("/{name}");
-            folder.clone_into(root);
-            script
-        }
+    let script = if let Some(script) = within {
+        script.to_owned()
+    } else {
+        let (folder, name) = file.rsplit_once('/').unwrap_or(("", &file));
+        let script = format!("/{name}");
+        folder.clone_into(root);
+        script
     };
     keys.set("script", toml_string(&script));
 }

@@ -190,7 +190,7 @@ fn what_is_no_application_is_a_502() {
         let address = listener.local_addr().unwrap();
         let answering = thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            stream.read(&mut [0; 4096]).unwrap();
+            assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
             stream.write_all(said.as_bytes()).unwrap();
         });
         let served = Served::routes(&format!(

@@ -22,7 +22,11 @@ pub(super) fn observed_server(
         _ => (None, None),
     };
     let is_whole = marks.0.is_some() && marks.1.is_some();
-    let ends = observed_part(marks, &samples.target, within);
+    let ends = observed_part(
+        from_start(marks, &samples.target, within),
+        &samples.target,
+        within,
+    );
     let gaps = samples.gaps.clone();
     let clock = samples.clock;
     let since = |(first, last): (ResourceSample, ResourceSample)| {
@@ -52,6 +56,18 @@ pub(super) fn observed_server(
         gaps,
         clock,
     }
+}
+
+/// The marks of a window. Of one that begins with the run the first is a sample from before it, if there is one: that of
+/// an agent at the start comes half a round trip late.
+fn from_start(
+    (first, last): (Option<ResourceSample>, Option<ResourceSample>),
+    samples: &[ResourceSample],
+    (from, _): (Duration, Duration),
+) -> (Option<ResourceSample>, Option<ResourceSample>) {
+    let before = samples.first().filter(|sample| sample.at.is_zero());
+    let before = before.filter(|_| from.is_zero() && first.is_some());
+    (before.copied().or(first), last)
 }
 
 /// The samples that bound what was seen of the window: its marks, or those within it that are nearest to a missing one.
@@ -121,6 +137,22 @@ mod tests {
         assert_eq!(part(None, Some(801)), Some((200, 801)));
         assert_eq!(part(None, None), Some((200, 400)));
         assert_eq!(part(Some(400), None), None, "one sample costs nothing");
+    }
+
+    #[test]
+    fn a_window_that_begins_with_the_run_begins_before_it() {
+        let marks = (Some(sample(7)), Some(sample(900)));
+        let first = |samples: &[u64], from: u64| {
+            let samples: Vec<_> = samples.iter().copied().map(sample).collect();
+            let within = (millis(from), millis(900));
+            from_start(marks, &samples, within).0.map(|it| it.at)
+        };
+        assert_eq!(first(&[0, 7, 900], 0), Some(millis(0)));
+        // After a warm-up both ends come equally late.
+        assert_eq!(first(&[0, 7, 900], 5), Some(millis(7)));
+        assert_eq!(first(&[1, 7, 900], 0), Some(millis(7)));
+        let unmarked = from_start((None, None), &[sample(0)], (millis(0), millis(900)));
+        assert_eq!(unmarked, (None, None));
     }
 
     #[test]

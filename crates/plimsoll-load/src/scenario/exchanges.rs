@@ -14,8 +14,9 @@ use plimsoll_wire::SystemClock;
 
 use crate::conditions::{Before, RunFacts};
 use crate::run::collector::{Collector, Published};
+use crate::run::costs::{Costs, OpenSources};
 use crate::run::progress::{Progress, ProgressReport};
-use crate::run::{Costs, Measured, OpenSources, standstill, summary_of};
+use crate::run::{Measured, standstill, summary_of};
 use crate::worker::recorder::Interval;
 use crate::worker::thread_share::ThreadShare;
 use plimsoll_observe::{AttachError, NamedTarget, Target};

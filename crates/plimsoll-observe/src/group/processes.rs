@@ -17,7 +17,7 @@ pub(super) struct Held {
 }
 
 /// What `pids` hold; those that have ended meanwhile are left out. Descriptors of a process that may not be read count
-/// as none.
+/// as none before Linux 6.2.
 pub(super) fn held(machine: &Machine, pids: &[u32]) -> Held {
     let mut held = Held::default();
     for pid in pids {
@@ -28,10 +28,19 @@ pub(super) fn held(machine: &Machine, pids: &[u32]) -> Held {
         held.processes += 1;
         held.threads += threads;
         held.memory = held.memory + memory(&process).unwrap_or_default();
-        let descriptors = fs::read_dir(process.join("fd"));
-        held.fds += descriptors.map_or(0, |descriptors| descriptors.count() as u64);
+        held.fds += descriptors(&process);
     }
     held
+}
+
+/// Open descriptors. Who may not list them learns their number from the size of the folder since Linux 6.2, where it was
+/// zero before.
+fn descriptors(process: &Path) -> u64 {
+    let folder = process.join("fd");
+    match fs::read_dir(&folder) {
+        Ok(descriptors) => descriptors.count() as u64,
+        Err(_) => fs::metadata(&folder).map_or(0, |metadata| metadata.len()),
+    }
 }
 
 /// The number of threads of a line of `stat`; the name before may have blanks and parentheses in it. `None` of a process
