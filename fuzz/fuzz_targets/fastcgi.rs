@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_wire::fastcgi::{CgiHead, RecordDecoder, FastCgiError, RecordSink};
+use plimsoll_wire::fastcgi::{CgiHead, RecordDecoder, FastCgiRecordError, RecordSink};
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Output {
@@ -21,7 +21,7 @@ impl RecordSink for Output {
 }
 
 /// Bytes behind the response, once it is complete.
-fn decoded(pieces: &mut dyn Iterator<Item = &[u8]>) -> (Output, Result<bool, FastCgiError>) {
+fn decoded(pieces: &mut dyn Iterator<Item = &[u8]>) -> (Output, Result<bool, FastCgiRecordError>) {
     let mut decoder = RecordDecoder::default();
     let mut output = Output::default();
     for piece in pieces {

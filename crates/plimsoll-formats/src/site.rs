@@ -9,6 +9,7 @@ mod headers;
 
 mod redirects;
 
+use std::fmt;
 use std::str::FromStr;
 
 use crate::Remark;
@@ -36,10 +37,10 @@ impl<T> Default for Lenient<T> {
 }
 
 impl<T> Lenient<T> {
-    fn keep_parsed(&mut self, line: usize, parsed: Result<T, String>) {
+    fn keep_parsed<E: fmt::Display>(&mut self, line: usize, parsed: Result<T, E>) {
         match parsed {
             Ok(entry) => self.entries.push(entry),
-            Err(message) => self.remarks.push(Remark::line(line, message)),
+            Err(error) => self.remarks.push(Remark::line(line, error.to_string())),
         }
     }
 }

@@ -214,7 +214,7 @@ fn open<'js>(it: &Natives, ctx: &Ctx<'js>, arguments: &Arguments<'js>) -> js::Re
         .shared
         .files
         .open(&path_of_module(it, ctx, arguments.text(0)?));
-    let bytes = bytes.map_err(|message| throw_error(ctx, &message))?;
+    let bytes = bytes.map_err(|error| throw_error(ctx, &error.to_string()))?;
     if arguments.optional_text(1)?.as_deref() == Some("b") {
         it.loader.need_buffers(ctx);
         return ArrayBuffer::new_copy(ctx.clone(), bytes.as_slice()).map(ArrayBuffer::into_value);

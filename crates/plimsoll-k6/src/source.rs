@@ -268,7 +268,8 @@ impl ScriptSources {
 
     /// The name of the module in a file.
     fn file(&self, path: &Path) -> Result<String, String> {
-        let place = self.root.place(path)?;
+        let place = self.root.place(path);
+        let place = place.map_err(|error| error.to_string())?;
         let found: PathBuf = place
             .canonicalize()
             .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
@@ -324,7 +325,7 @@ impl ScriptSources {
         }
         if let (true, Some(remote)) = (name.starts_with(HTTPS), &self.remote) {
             let text = match remote.text(name) {
-                Err(RemoteError::Fetch(error)) => self.stand_in(name, error)?,
+                Err(error @ RemoteError::Fetch { .. }) => self.stand_in(name, error.to_string())?,
                 text => text.map_err(|error| error.to_string())?,
             };
             self.note(name, &text);

@@ -59,6 +59,11 @@ pub struct MiddlewareError {
     pub message: String,
 }
 
+/// JSON that is longer than [`LONGEST_JSON`].
+#[derive(Debug, thiserror::Error)]
+#[error("no middleware was called: the JSON is longer than {LONGEST_JSON} bytes")]
+pub(crate) struct JsonTooLong;
+
 /// A request as scripts see it.
 #[cfg_attr(
     not(feature = "rhai"),
@@ -73,16 +78,13 @@ pub(crate) struct MiddlewareInput {
 }
 
 impl MiddlewareInput {
-    /// Fails for JSON that is longer than [`LONGEST_JSON`].
-    pub(crate) fn new(request: &RequestView<'_>) -> Result<Self, String> {
+    pub(crate) fn new(request: &RequestView<'_>) -> Result<Self, JsonTooLong> {
         let path = request.own_path();
         let path = path.strip_prefix('/').unwrap_or(path);
         let path = format!("/{}", path.strip_suffix('/').unwrap_or(path));
         let body = request.json().filter(|body| !body.is_null());
         if body.is_some() && request.body.len() > LONGEST_JSON {
-            return Err(format!(
-                "no middleware was called: the JSON is longer than {LONGEST_JSON} bytes"
-            ));
+            return Err(JsonTooLong);
         }
         Ok(Self {
             path,

@@ -202,7 +202,8 @@ impl TextTemplate {
         names: &[(String, usize)],
         data: &Arc<DataBuckets>,
     ) -> Result<Self, PlaceError> {
-        let program = Program::new(text, dialect, chance, names, data).map_err(PlaceError)?;
+        let program = Program::new(text, dialect, chance, names, data)
+            .map_err(|error| PlaceError(error.to_string()))?;
         Ok(Self(Filler::Foreign(Box::new(program), form)))
     }
 

@@ -23,7 +23,7 @@ pub trait LazyProperties: 'static {
 /// The names of properties and the prototype that objects of one kind share. A script holds it and hands it to the native function that
 /// makes the objects.
 #[derive(Debug)]
-pub struct LazyLayout<'js> {
+pub struct PropertyLayout<'js> {
     names: Vec<Atom<'js>>,
     prototype: Object<'js>,
 }
@@ -31,14 +31,14 @@ pub struct LazyLayout<'js> {
 /// See the module.
 struct LazyObject<'js> {
     properties: Box<dyn LazyProperties>,
-    layout: Class<'js, LazyLayout<'js>>,
+    layout: Class<'js, PropertyLayout<'js>>,
     /// Objects and texts that were made, by their places.
     made: RefCell<Vec<(usize, Value<'js>)>>,
     /// Takes the place of all else once a script has changed something. It has no prototype.
     plain: OnceCell<Object<'js>>,
 }
 
-impl<'js> LazyLayout<'js> {
+impl<'js> PropertyLayout<'js> {
     /// - `names`: in the order in which scripts see them.
     pub fn new(ctx: &Ctx<'js>, names: &[&str], prototype: Object<'js>) -> Result<Class<'js, Self>> {
         let names = names.iter();
@@ -58,7 +58,7 @@ impl<'js> LazyLayout<'js> {
 
 /// Makes an object with these properties.
 pub fn lazy_object<'js>(
-    layout: &Class<'js, LazyLayout<'js>>,
+    layout: &Class<'js, PropertyLayout<'js>>,
     properties: Box<dyn LazyProperties>,
 ) -> Result<Value<'js>> {
     let prototype = layout.borrow().prototype.clone();
@@ -208,8 +208,8 @@ unsafe impl<'js> JsLifetime<'js> for LazyObject<'js> {
     type Changed<'to> = LazyObject<'to>;
 }
 
-impl<'js> JsClass<'js> for LazyLayout<'js> {
-    const NAME: &'static str = "LazyLayout";
+impl<'js> JsClass<'js> for PropertyLayout<'js> {
+    const NAME: &'static str = "PropertyLayout";
     type Mutable = Readable;
 
     fn constructor(_: &Ctx<'js>) -> Result<Option<Constructor<'js>>> {
@@ -217,7 +217,7 @@ impl<'js> JsClass<'js> for LazyLayout<'js> {
     }
 }
 
-impl<'js> Trace<'js> for LazyLayout<'js> {
+impl<'js> Trace<'js> for PropertyLayout<'js> {
     fn trace<'a>(&self, tracer: Tracer<'a, 'js>) {
         // Each holds its context too.
         self.names.iter().for_each(|name| name.trace(tracer));
@@ -226,6 +226,6 @@ impl<'js> Trace<'js> for LazyLayout<'js> {
 }
 
 // SAFETY: all of its values live in the context of the lifetime that is replaced.
-unsafe impl<'js> JsLifetime<'js> for LazyLayout<'js> {
-    type Changed<'to> = LazyLayout<'to>;
+unsafe impl<'js> JsLifetime<'js> for PropertyLayout<'js> {
+    type Changed<'to> = PropertyLayout<'to>;
 }

@@ -54,7 +54,7 @@ pub use crate::console::Level;
 pub use crate::error::{ErrorKind, ScriptError, SourceLocation, Stop};
 pub use crate::event_loop::{CallId, Delivery};
 pub use crate::fiber::{Fiber, Host, Resume, Step, Waiter};
-pub use crate::lazy_object::{LazyLayout, LazyProperties, lazy_object};
+pub use crate::lazy_object::{LazyProperties, PropertyLayout, lazy_object};
 pub use crate::limits::Limits;
 pub use crate::modules::{Folder, Sources};
 pub use crate::program::{Program, is_function_body};

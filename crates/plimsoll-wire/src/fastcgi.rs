@@ -9,4 +9,4 @@ mod cgi;
 mod records;
 
 pub use self::cgi::{CgiHead, CgiHeadError, MOST_HEAD_BYTES};
-pub use self::records::{FastCgiError, RecordDecoder, RecordSink, Records};
+pub use self::records::{FastCgiRecordError, RecordDecoder, RecordSink, Records};

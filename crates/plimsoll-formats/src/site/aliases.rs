@@ -44,30 +44,47 @@ pub fn parse_aliases(text: &str) -> Lenient<Alias> {
     parsed
 }
 
-fn alias(line: &str, number: usize) -> Result<Alias, String> {
+/// Why a line is no alias.
+#[derive(Debug, thiserror::Error)]
+enum AliasError {
+    #[error("is not an alias and a URL")]
+    Words,
+    #[error("the alias is empty")]
+    Empty,
+    #[error("`{0}` is not a path")]
+    NotAPath(String),
+    #[error("`{0}` is not a URL such as https://example.org/")]
+    NotAUrl(String),
+    #[error("the URL has more than {MOST_IN_URL} characters")]
+    TooLong,
+    #[error("the URL has a character that must be written as %XX")]
+    Character,
+}
+
+fn alias(line: &str, number: usize) -> Result<Alias, AliasError> {
     let mut words = line.split_whitespace();
     let (Some(name), Some(url), None) = (words.next(), words.next(), words.next()) else {
-        return Err("is not an alias and a URL".to_owned());
+        return Err(AliasError::Words);
     };
     let name = name.trim_matches('/');
     if name.is_empty() {
-        return Err("the alias is empty".to_owned());
+        return Err(AliasError::Empty);
     }
     if name.contains(['?', '#', '\\', '\0']) {
-        return Err(format!("`{name}` is not a path"));
+        return Err(AliasError::NotAPath(name.to_owned()));
     }
     let is_absolute = url
         .split_once("://")
         .filter(|(scheme, _)| matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https"))
         .is_some_and(|(_, rest)| !rest.is_empty() && !rest.starts_with(['/', '?', '#']));
     if !is_absolute {
-        return Err(format!("`{url}` is not a URL such as https://example.org/"));
+        return Err(AliasError::NotAUrl(url.to_owned()));
     }
     if url.len() > MOST_IN_URL {
-        return Err(format!("the URL has more than {MOST_IN_URL} characters"));
+        return Err(AliasError::TooLong);
     }
     if !url.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err("the URL has a character that must be written as %XX".to_owned());
+        return Err(AliasError::Character);
     }
     Ok(Alias {
         line: number,

@@ -47,7 +47,7 @@ pub fn parse_header_rules(text: &str, dialect: Dialect) -> Lenient<HeaderRule> {
             has_begun = true;
             let rule = match path(line, dialect) {
                 Ok(_) if dialect == Dialect::Cloudflare && parsed.entries.len() == MOST => {
-                    Err(format!("there are {MOST} rules already"))
+                    Err(HeaderLineError::TooManyRules)
                 }
                 Ok((host, path)) => Ok(HeaderRule {
                     line: number,
@@ -56,14 +56,14 @@ pub fn parse_header_rules(text: &str, dialect: Dialect) -> Lenient<HeaderRule> {
                     fields: Vec::new(),
                     unset: Vec::new(),
                 }),
-                Err(message) => Err(message),
+                Err(error) => Err(error),
             };
             is_open = rule.is_ok();
             parsed.keep_parsed(number, rule);
             continue;
         }
         let mistake = if !has_begun {
-            Some("stands before any path".to_owned())
+            Some(HeaderLineError::BeforePath)
         } else if !is_open {
             None
         } else if let Some(rule) = parsed.entries.last_mut() {
@@ -73,7 +73,7 @@ pub fn parse_header_rules(text: &str, dialect: Dialect) -> Lenient<HeaderRule> {
         };
         parsed
             .remarks
-            .extend(mistake.map(|message| Remark::line(number, message)));
+            .extend(mistake.map(|error| Remark::line(number, error.to_string())));
     }
     parsed
         .entries
@@ -81,14 +81,43 @@ pub fn parse_header_rules(text: &str, dialect: Dialect) -> Lenient<HeaderRule> {
     parsed
 }
 
-fn path(line: &str, dialect: Dialect) -> Result<(Option<String>, String), String> {
+/// What is wrong in a line.
+#[derive(Debug, thiserror::Error)]
+enum HeaderLineError {
+    #[error("stands before any path")]
+    BeforePath,
+    #[error("has more than one `*`")]
+    Rests,
+    #[error("a host is given without its port")]
+    Port,
+    #[error("is a path of any host")]
+    Host,
+    #[error("`{0}` is not a path")]
+    NotAPath(String),
+    #[error("is neither a path nor a header field")]
+    Neither,
+    #[error("`{0}` is no name of a header field")]
+    Name(String),
+    #[error("`{0}` has no value")]
+    NoValue(String),
+    #[error("the value of `{0}` has a control character")]
+    ControlCharacter(String),
+    #[error("`{0}` is set by the server and cannot be given")]
+    SetByServer(String),
+    #[error("the path has {MOST_FIELDS} fields already")]
+    TooMany,
+    #[error("there are {MOST} rules already")]
+    TooManyRules,
+}
+
+fn path(line: &str, dialect: Dialect) -> Result<(Option<String>, String), HeaderLineError> {
     let (host, path) = match split_host(line) {
         Some((host, path)) => (Some(host), path),
         None => (None, line.to_owned()),
     };
     if dialect == Dialect::Cloudflare {
         if path.matches('*').count() > 1 {
-            return Err("has more than one `*`".to_owned());
+            return Err(HeaderLineError::Rests);
         }
         let labels = |host: &str| {
             host.split(':')
@@ -96,50 +125,50 @@ fn path(line: &str, dialect: Dialect) -> Result<(Option<String>, String), String
                 .any(|rest| !rest.starts_with(|it: char| it.is_ascii_alphabetic()))
         };
         if host.as_deref().is_some_and(labels) {
-            return Err("a host is given without its port".to_owned());
+            return Err(HeaderLineError::Port);
         }
     } else if host.is_some() {
-        return Err("is a path of any host".to_owned());
+        return Err(HeaderLineError::Host);
     }
     if path.contains(char::is_whitespace) {
-        return Err(format!("`{path}` is not a path"));
+        return Err(HeaderLineError::NotAPath(path));
     }
     Ok((host, path))
 }
 
-fn field(rule: &mut HeaderRule, line: &str, dialect: Dialect) -> Result<(), String> {
+fn field(rule: &mut HeaderRule, line: &str, dialect: Dialect) -> Result<(), HeaderLineError> {
     if dialect == Dialect::Cloudflare
         && let Some(name) = line.strip_prefix('!')
     {
         let name = name.trim();
         if !is_token(name) {
-            return Err(format!("`{name}` is no name of a header field"));
+            return Err(HeaderLineError::Name(name.to_owned()));
         }
         rule.unset.push(name.to_ascii_lowercase());
         return Ok(());
     }
     let Some((name, value)) = line.split_once(':') else {
-        return Err("is neither a path nor a header field".to_owned());
+        return Err(HeaderLineError::Neither);
     };
     let (name, value) = (name.trim(), value.trim());
     if !is_token(name) {
-        return Err(format!("`{name}` is no name of a header field"));
+        return Err(HeaderLineError::Name(name.to_owned()));
     }
     if value.is_empty() {
-        return Err(format!("`{name}` has no value"));
+        return Err(HeaderLineError::NoValue(name.to_owned()));
     }
     if value
         .bytes()
         .any(|byte| byte.is_ascii_control() && byte != b'\t')
     {
-        return Err(format!("the value of `{name}` has a control character"));
+        return Err(HeaderLineError::ControlCharacter(name.to_owned()));
     }
     let name = name.to_ascii_lowercase();
     if is_set_by_server(&name) {
-        return Err(format!("`{name}` is set by the server and cannot be given"));
+        return Err(HeaderLineError::SetByServer(name));
     }
     if rule.fields.len() == MOST_FIELDS {
-        return Err(format!("the path has {MOST_FIELDS} fields already"));
+        return Err(HeaderLineError::TooMany);
     }
     let mut known = rule.fields.iter_mut();
     match known.find(|(known, _)| *known == name) {

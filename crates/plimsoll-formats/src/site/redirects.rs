@@ -44,7 +44,7 @@ pub fn parse_redirects(text: &str, dialect: Dialect) -> Lenient<RedirectRule> {
             continue;
         }
         let rule = if line.chars().count() > MOST_IN_LINE {
-            Err(format!("the line has more than {MOST_IN_LINE} characters"))
+            Err(RedirectError::TooLong)
         } else {
             match dialect {
                 Dialect::Netlify => netlify(line, number),
@@ -69,22 +69,65 @@ pub fn parse_redirects(text: &str, dialect: Dialect) -> Lenient<RedirectRule> {
     }
 }
 
-fn netlify(line: &str, number: usize) -> Result<RedirectRule, String> {
+/// Why a line is no rule.
+#[derive(Debug, thiserror::Error)]
+enum RedirectError {
+    #[error("the line has more than {MOST_IN_LINE} characters")]
+    TooLong,
+    #[error("is not a rule")]
+    NotARule,
+    #[error("is not a path, a target and, if wanted, a status")]
+    Words,
+    #[error("`{0}` is neither a path nor a URL")]
+    From(String),
+    #[error("`{0}`: only paths can be redirected")]
+    NotAPath(String),
+    #[error("paths below /.netlify are not to be redirected")]
+    OfNetlify,
+    #[error("`*` stands for the rest, so nothing may follow it")]
+    BehindRest,
+    #[error("has more than one `*`")]
+    Rests,
+    #[error("has no target")]
+    NoTarget,
+    #[error("`{0}` is neither a path nor a URL with https://")]
+    Target(String),
+    #[error("the target has a character that must be written as %XX")]
+    TargetCharacter,
+    #[error("content of other servers is not fetched; redirect to them")]
+    OtherServer,
+    #[error("leads to itself")]
+    Itself,
+    #[error("`{0}` is not a pair such as id=:id")]
+    Pair(String),
+    #[error("`{0}`: rules for some visitors only are not applied")]
+    Visitors(String),
+    #[error("`{0}` is no status")]
+    Status(String),
+    #[error("`{0}` is no status; there are 200, 301, 302, 303, 307 and 308")]
+    StatusOfCloudflare(String),
+    #[error("{0} is no status of a rule")]
+    StatusOfRule(u16),
+    #[error("307 is not supported by Netlify; use 302 or 308")]
+    TemporaryRedirect,
+}
+
+fn netlify(line: &str, number: usize) -> Result<RedirectRule, RedirectError> {
     let words: Vec<_> = line
         .split_whitespace()
         .take_while(|word| !word.starts_with('#'))
         .collect();
     let Some((from, rest)) = words.split_first() else {
-        return Err("is not a rule".to_owned());
+        return Err(RedirectError::NotARule);
     };
     let (host, from) = match split_host(from) {
         Some((host, path)) => (Some(host), path),
         None if from.starts_with('/') => (None, (*from).to_owned()),
-        None => return Err(format!("`{from}` is neither a path nor a URL")),
+        None => return Err(RedirectError::From((*from).to_owned())),
     };
     let from = with_single_slashes(&from);
     if from.starts_with("/.netlify") {
-        return Err("paths below /.netlify are not to be redirected".to_owned());
+        return Err(RedirectError::OfNetlify);
     }
     if from
         .split('/')
@@ -92,7 +135,7 @@ fn netlify(line: &str, number: usize) -> Result<RedirectRule, String> {
         .skip(1)
         .any(|segment| segment.contains('*'))
     {
-        return Err("`*` stands for the rest, so nothing may follow it".to_owned());
+        return Err(RedirectError::BehindRest);
     }
     let is_target = |word: &&str| {
         word.starts_with('/') || word.starts_with("http://") || word.starts_with("https://")
@@ -104,37 +147,35 @@ fn netlify(line: &str, number: usize) -> Result<RedirectRule, String> {
         let status = rest.first().and_then(|word| netlify_status(word));
         match (status, from.strip_suffix("/*")) {
             (Some((200..=299, _)), Some(base)) => (&rest[..0], format!("{base}/:splat"), rest),
-            _ => return Err("has no target".to_owned()),
+            _ => return Err(RedirectError::NoTarget),
         }
     };
     let query = query.iter().map(|pair| {
         let (name, value) = pair
             .split_once('=')
-            .ok_or(format!("`{pair}` is not a pair such as id=:id"))?;
+            .ok_or_else(|| RedirectError::Pair((*pair).to_owned()))?;
         Ok((name.to_owned(), value.to_owned()))
     });
-    let query = query.collect::<Result<Vec<_>, String>>()?;
+    let query = query.collect::<Result<Vec<_>, RedirectError>>()?;
     let (status, is_forced, rest) = match rest.split_first() {
         None => (301, false, rest),
         Some((word, after)) => match netlify_status(word) {
             Some((status, is_forced)) => (status, is_forced, after),
             None if word.contains('=') => (301, false, rest),
-            None => return Err(format!("`{word}` is no status")),
+            None => return Err(RedirectError::Status((*word).to_owned())),
         },
     };
     if let Some(condition) = rest.first() {
-        return Err(format!(
-            "`{condition}`: rules for some visitors only are not applied"
-        ));
+        return Err(RedirectError::Visitors((*condition).to_owned()));
     }
     let is_elsewhere = !to.starts_with('/');
     match status {
         200 | 404 if is_elsewhere => {
-            return Err("content of other servers is not fetched; redirect to them".to_owned());
+            return Err(RedirectError::OtherServer);
         }
         200 | 301 | 302 | 303 | 308 | 404 => {}
-        307 => return Err("307 is not supported by Netlify; use 302 or 308".to_owned()),
-        other => return Err(format!("{other} is no status of a rule")),
+        307 => return Err(RedirectError::TemporaryRedirect),
+        other => return Err(RedirectError::StatusOfRule(other)),
     }
     check_target(&to)?;
     Ok(RedirectRule {
@@ -166,28 +207,26 @@ fn with_single_slashes(path: &str) -> String {
     plain
 }
 
-fn cloudflare(line: &str, number: usize) -> Result<RedirectRule, String> {
+fn cloudflare(line: &str, number: usize) -> Result<RedirectRule, RedirectError> {
     let line = line.split_once(" #").map_or(line, |(rule, _)| rule);
     let words: Vec<_> = line.split_whitespace().collect();
     let (from, to, status) = match words[..] {
         [from, to] => (from, to, "302"),
         [from, to, status] => (from, to, status),
-        _ => return Err("is not a path, a target and, if wanted, a status".to_owned()),
+        _ => return Err(RedirectError::Words),
     };
     if !from.starts_with('/') && from.contains("://") {
-        return Err(format!("`{from}`: only paths can be redirected"));
+        return Err(RedirectError::NotAPath(from.to_owned()));
     }
     let from = from.split('?').next().unwrap_or_default();
     let from = with_single_slashes(&format!("/{from}"));
     if from.matches('*').count() > 1 {
-        return Err("has more than one `*`".to_owned());
+        return Err(RedirectError::Rests);
     }
     let status = match status {
         "200" | "301" | "302" | "303" | "307" | "308" => status.parse().unwrap_or(302),
         other => {
-            return Err(format!(
-                "`{other}` is no status; there are 200, 301, 302, 303, 307 and 308"
-            ));
+            return Err(RedirectError::StatusOfCloudflare(other.to_owned()));
         }
     };
     let to = if to.starts_with('/') {
@@ -195,15 +234,15 @@ fn cloudflare(line: &str, number: usize) -> Result<RedirectRule, String> {
     } else if to.starts_with("https://") && status != 200 {
         to.to_owned()
     } else if to.starts_with("https://") {
-        return Err("content of other servers is not fetched; redirect to them".to_owned());
+        return Err(RedirectError::OtherServer);
     } else {
-        return Err(format!("`{to}` is neither a path nor a URL with https://"));
+        return Err(RedirectError::Target(to.to_owned()));
     };
     let is_index = |to: &str| to.starts_with("/index");
     if (from == "/*" && matches!(to.as_str(), "/index" | "/index.html"))
         || (from == "/" && is_index(&to))
     {
-        return Err("leads to itself".to_owned());
+        return Err(RedirectError::Itself);
     }
     check_target(&to)?;
     Ok(RedirectRule {
@@ -230,11 +269,11 @@ fn single_slashes(to: &str) -> String {
     single + rest
 }
 
-fn check_target(to: &str) -> Result<(), String> {
+fn check_target(to: &str) -> Result<(), RedirectError> {
     if to.bytes().all(|byte| byte.is_ascii_graphic()) {
         Ok(())
     } else {
-        Err("the target has a character that must be written as %XX".to_owned())
+        Err(RedirectError::TargetCharacter)
     }
 }
 

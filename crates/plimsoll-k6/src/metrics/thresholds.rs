@@ -86,8 +86,8 @@ impl Thresholds {
             };
             let (name, tags) = match split(metric) {
                 Ok(split) => split,
-                Err(message) => {
-                    error(message);
+                Err(wrong) => {
+                    error(wrong.to_string());
                     continue;
                 }
             };
@@ -114,7 +114,7 @@ impl Thresholds {
                         is_met: true,
                         value: None,
                     }),
-                    Err(message) => error(message),
+                    Err(wrong) => error(wrong.to_string()),
                 }
             }
             match judged.iter_mut().find(|judged| judged.series == series) {
@@ -185,13 +185,38 @@ const OPERATORS: [(&str, Operator); 7] = [
     (">", Operator::Greater),
 ];
 
+/// What is wrong in a threshold.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+enum ThresholdError {
+    #[error(
+        "`{0}` is not a threshold such as `p(95)<200`: an aggregation, an operator and a number"
+    )]
+    Form(String),
+    #[error(
+        "`{written}` in `{source_text}` is not an aggregation of a {kind}, which has {allowed}"
+    )]
+    Aggregation {
+        written: String,
+        source_text: String,
+        kind: &'static str,
+        allowed: &'static str,
+    },
+}
+
+/// What is wrong in the name of a sub-metric.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+enum SubMetricError {
+    #[error("the tags of a sub-metric end in `}}`")]
+    OpenBrace,
+    #[error("`{0}` is not a tag such as `status:200`")]
+    NotATag(String),
+    #[error("`{0}` has no name or no value")]
+    EmptyTag(String),
+}
+
 impl Condition {
-    fn parse(source: &str, kind: MetricKind) -> Result<Self, String> {
-        let form = || {
-            format!(
-                "`{source}` is not a threshold such as `p(95)<200`: an aggregation, an operator and a number"
-            )
-        };
+    fn parse(source: &str, kind: MetricKind) -> Result<Self, ThresholdError> {
+        let form = || ThresholdError::Form(source.to_owned());
         let start = source.find(['<', '>', '=', '!']).ok_or_else(form)?;
         let (left, rest) = source.split_at(start);
         let found = OPERATORS
@@ -215,9 +240,11 @@ impl Condition {
                 .map(Aggregation::Trend),
             _ => None,
         };
-        let kind = kind.name();
-        let aggregation = aggregation.ok_or_else(|| {
-            format!("`{left}` in `{source}` is not an aggregation of a {kind}, which has {allowed}")
+        let aggregation = aggregation.ok_or_else(|| ThresholdError::Aggregation {
+            written: left.to_owned(),
+            source_text: source.to_owned(),
+            kind: kind.name(),
+            allowed,
         })?;
         Ok(Self {
             aggregation,
@@ -285,22 +312,22 @@ fn sub_metric(
 type Selector<'a> = (&'a str, BTreeMap<String, String>);
 
 /// The name of a metric, and the selector of a sub-metric.
-fn split(written: &str) -> Result<(&str, Option<Selector<'_>>), String> {
+fn split(written: &str) -> Result<(&str, Option<Selector<'_>>), SubMetricError> {
     let Some((name, rest)) = written.split_once('{') else {
         return Ok((written.trim(), None));
     };
     let inner = rest
         .trim_end()
         .strip_suffix('}')
-        .ok_or("the tags of a sub-metric end in `}`")?
+        .ok_or(SubMetricError::OpenBrace)?
         .trim();
     let mut tags = BTreeMap::new();
     for pair in inner.split(',').filter(|pair| !pair.trim().is_empty()) {
         let (name, value) = pair
             .split_once(':')
-            .ok_or_else(|| format!("`{}` is not a tag such as `status:200`", pair.trim()))?;
+            .ok_or_else(|| SubMetricError::NotATag(pair.trim().to_owned()))?;
         if name.trim().is_empty() || value.trim().is_empty() {
-            return Err(format!("`{}` has no name or no value", pair.trim()));
+            return Err(SubMetricError::EmptyTag(pair.trim().to_owned()));
         }
         let unquoted = |text: &str| text.trim().trim_matches(['"', '\'']).to_owned();
         tags.insert(unquoted(name), unquoted(value));

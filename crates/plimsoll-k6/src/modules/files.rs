@@ -9,7 +9,7 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     adder.add("openFile", |it, ctx, arguments| {
         let path = arguments.text(0)?;
         let bytes = it.user.shared.files.open(&path);
-        let bytes = bytes.map_err(|message| throw_error(ctx, &message))?;
+        let bytes = bytes.map_err(|error| throw_error(ctx, &error.to_string()))?;
         let made = Array::new(ctx.clone())?;
         made.set(0, path)?;
         made.set(1, bytes.len() as f64)?;
@@ -18,7 +18,7 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     adder.add("readFile", |it, ctx, arguments| {
         // It was opened before, so it is kept.
         let bytes = it.user.shared.files.open(&arguments.text(0)?);
-        let bytes = bytes.map_err(|message| throw_error(ctx, &message))?;
+        let bytes = bytes.map_err(|error| throw_error(ctx, &error.to_string()))?;
         let start = arguments.index(1)?.min(bytes.len());
         let end = start.saturating_add(arguments.index(2)?).min(bytes.len());
         ArrayBuffer::new_copy(ctx.clone(), &bytes[start..end]).map(ArrayBuffer::into_value)
@@ -26,7 +26,7 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     adder.add("parseCsv", |it, ctx, arguments| {
         let path = arguments.text(0)?;
         let bytes = it.user.shared.files.open(&path);
-        let bytes = bytes.map_err(|message| throw_error(ctx, &message))?;
+        let bytes = bytes.map_err(|error| throw_error(ctx, &error.to_string()))?;
         let delimiter = arguments.text(1)?;
         let &[delimiter] = delimiter.as_bytes() else {
             let message = "the delimiter of a CSV is one character of ASCII";

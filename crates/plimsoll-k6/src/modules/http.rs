@@ -5,7 +5,7 @@ use plimsoll_model::Clock as _;
 use plimsoll_script::js::{
     self, Array, ArrayBuffer, Class, Ctx, Exception, FromJs as _, Object, Persistent, Value,
 };
-use plimsoll_script::{LazyLayout, lazy_object};
+use plimsoll_script::{PropertyLayout, lazy_object};
 use plimsoll_wire::SystemClock;
 
 use ::url::Url;
@@ -21,7 +21,7 @@ use crate::user::{Call, Reply};
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     adder.add("layout", |_, ctx, arguments| {
         let prototype = Object::from_js(ctx, arguments.value(0))?;
-        LazyLayout::new(ctx, &PROPERTIES, prototype)
+        PropertyLayout::new(ctx, &PROPERTIES, prototype)
     })?;
     adder.add("request", |it, ctx, arguments| {
         forbid_init(&it.user, ctx, "making requests")?;
@@ -89,7 +89,7 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
 fn send<'js>(
     it: &Natives,
     ctx: &Ctx<'js>,
-    layout: &Class<'js, LazyLayout<'js>>,
+    layout: &Class<'js, PropertyLayout<'js>>,
     request: HttpRequest,
 ) -> js::Result<Value<'js>> {
     match it.waiter.wait(ctx, Call::Request(Box::new(request)))? {
@@ -102,7 +102,7 @@ fn send<'js>(
 fn refused_response<'js>(
     it: &Natives,
     ctx: &Ctx<'js>,
-    layout: &Class<'js, LazyLayout<'js>>,
+    layout: &Class<'js, PropertyLayout<'js>>,
     refused: RefusedRequest,
 ) -> js::Result<Value<'js>> {
     match refused {
@@ -120,7 +120,7 @@ fn refused_response<'js>(
 fn refused_batch<'js>(
     it: &Natives,
     ctx: &Ctx<'js>,
-    layout: &Class<'js, LazyLayout<'js>>,
+    layout: &Class<'js, PropertyLayout<'js>>,
     refused: RefusedRequest,
     before: usize,
 ) -> js::Result<Array<'js>> {
@@ -140,7 +140,7 @@ fn refused_batch<'js>(
 fn finished<'js>(
     it: &Natives,
     ctx: &Ctx<'js>,
-    layout: &Class<'js, LazyLayout<'js>>,
+    layout: &Class<'js, PropertyLayout<'js>>,
     response: Box<HttpResponse>,
 ) -> js::Result<Value<'js>> {
     if response.request.throws && !response.error.is_empty() {

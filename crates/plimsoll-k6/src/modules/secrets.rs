@@ -11,6 +11,6 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
         let key = arguments.text(1)?;
         let found = it.user.shared.secrets.get(source.as_deref(), &key);
         let found = found.map(str::to_owned);
-        found.map_err(|message| throw_error(ctx, &message))
+        found.map_err(|error| throw_error(ctx, &error.to_string()))
     })
 }

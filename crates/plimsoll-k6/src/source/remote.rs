@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -39,14 +39,53 @@ impl std::fmt::Debug for RemoteModules {
 }
 
 /// Why there is no text of a module.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum RemoteError {
     /// The server gave none.
-    #[error("{0}")]
-    Fetch(String),
-    /// It is not what it should be, or the folder cannot be used.
-    #[error("{0}")]
-    Other(String),
+    #[error(
+        "cannot fetch {url}, which is not in the cache: {reason}; without a connection, save the file beside the script and import it by its path"
+    )]
+    Fetch { url: String, reason: String },
+    #[error("{url} is longer than {} MiB", LONGEST >> 20)]
+    TooLong { url: String },
+    #[error("{url} is not UTF-8")]
+    NotUtf8 { url: String },
+    #[error("cannot read {}: {cause}", file.display())]
+    Read { file: PathBuf, cause: io::Error },
+    #[error("cannot write {}: {cause}", file.display())]
+    Write { file: PathBuf, cause: io::Error },
+    #[error("the cached copy of {url} has been changed: delete {} to fetch it again", file.display())]
+    CopyChanged { url: String, file: PathBuf },
+    #[error(
+        "{url} has the SHA-256 {hash}, but {} has {pinned}: the module has changed; remove the line to accept it", lock.display()
+    )]
+    ModuleChanged {
+        url: String,
+        hash: String,
+        lock: PathBuf,
+        pinned: String,
+    },
+}
+
+/// Why the file with the hashes of modules cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ModuleLockError {
+    /// It cannot be read.
+    #[error("cannot read {}: {cause}", path.display())]
+    Read {
+        /// Of the file.
+        path: PathBuf,
+        /// Why not.
+        cause: io::Error,
+    },
+    /// A line of another form.
+    #[error("{}:{line}: is not a line `SHA-256 URL`", path.display())]
+    Line {
+        /// Of the file.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+    },
 }
 
 /// Hashes by URL.
@@ -65,7 +104,7 @@ impl RemoteModules {
         folder: Option<PathBuf>,
         lock: Option<PathBuf>,
         fetch: Fetch,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, ModuleLockError> {
         Ok(Self {
             folder,
             lock: lock.map(Lock::read).transpose()?,
@@ -75,30 +114,31 @@ impl RemoteModules {
 
     /// The text of a module: that of the folder, or fetched.
     pub(crate) fn text(&self, url: &str) -> Result<Arc<str>, RemoteError> {
-        let kept = self.kept(url).map_err(RemoteError::Other)?;
+        let kept = self.kept(url)?;
         let is_new = kept.is_none();
         let bytes = match kept {
             Some(bytes) => bytes,
-            None => (self.fetch)(url).map_err(|error| {
-                RemoteError::Fetch(format!(
-                    "cannot fetch {url}, which is not in the cache: {error}; without a connection, save the file beside the script and import it by its path"
-                ))
+            None => (self.fetch)(url).map_err(|reason| RemoteError::Fetch {
+                url: url.to_owned(),
+                reason,
             })?,
         };
         self.checked(url, &bytes, is_new)
-            .map_err(RemoteError::Other)
     }
 
     /// The text of a module with the hash that is expected; it is kept if it is new.
-    fn checked(&self, url: &str, bytes: &[u8], is_new: bool) -> Result<Arc<str>, String> {
+    fn checked(&self, url: &str, bytes: &[u8], is_new: bool) -> Result<Arc<str>, RemoteError> {
         if bytes.len() > LONGEST {
-            return Err(format!("{url} is longer than {} MiB", LONGEST >> 20));
+            let url = url.to_owned();
+            return Err(RemoteError::TooLong { url });
         }
         let hash = hash(bytes);
         if let Some(lock) = &self.lock {
             lock.check(url, &hash)?;
         }
-        let text = std::str::from_utf8(bytes).map_err(|_| format!("{url} is not UTF-8"))?;
+        let text = std::str::from_utf8(bytes).map_err(|_| RemoteError::NotUtf8 {
+            url: url.to_owned(),
+        })?;
         if is_new {
             self.keep(url, &hash, text)?;
         }
@@ -111,14 +151,14 @@ impl RemoteModules {
     }
 
     /// The module as it was fetched before.
-    fn kept(&self, url: &str) -> Result<Option<Vec<u8>>, String> {
+    fn kept(&self, url: &str) -> Result<Option<Vec<u8>>, RemoteError> {
         let Some(file) = self.file(url) else {
             return Ok(None);
         };
         let bytes = match fs::read(&file) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(format!("cannot read {}: {error}", file.display())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(cause) => return Err(RemoteError::Read { file, cause }),
         };
         let line = bytes.iter().position(|byte| *byte == b'\n');
         let head = line.and_then(|end| std::str::from_utf8(bytes.get(..end)?).ok());
@@ -127,18 +167,21 @@ impl RemoteModules {
             (Some(head), Some(content)) if head == first_line(url, &hash(content)) => {
                 Ok(Some(content.to_vec()))
             }
-            _ => Err(format!(
-                "the cached copy of {url} has been changed: delete {} to fetch it again",
-                file.display()
-            )),
+            _ => Err(RemoteError::CopyChanged {
+                url: url.to_owned(),
+                file,
+            }),
         }
     }
 
-    fn keep(&self, url: &str, hash: &str, text: &str) -> Result<(), String> {
+    fn keep(&self, url: &str, hash: &str, text: &str) -> Result<(), RemoteError> {
         let Some(file) = self.file(url) else {
             return Ok(());
         };
-        let failed = |error: std::io::Error| format!("cannot write {}: {error}", file.display());
+        let failed = |cause| RemoteError::Write {
+            file: file.clone(),
+            cause,
+        };
         let folder = file.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder).map_err(failed)?;
         // Whole or not at all: another process may write the same.
@@ -148,11 +191,11 @@ impl RemoteModules {
 }
 
 impl Lock {
-    fn read(path: PathBuf) -> Result<Self, String> {
+    fn read(path: PathBuf) -> Result<Self, ModuleLockError> {
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(cause) => return Err(ModuleLockError::Read { path, cause }),
         };
         let mut hashes = BTreeMap::new();
         for (number, line) in text.lines().enumerate() {
@@ -164,11 +207,8 @@ impl Lock {
             let is_hash =
                 |it: &str| it.len() == 64 && it.bytes().all(|byte| byte.is_ascii_hexdigit());
             let Some((hash, url)) = pair.filter(|(hash, _)| is_hash(hash)) else {
-                return Err(format!(
-                    "{}:{}: is not a line `SHA-256 URL`",
-                    path.display(),
-                    number + 1
-                ));
+                let line = number + 1;
+                return Err(ModuleLockError::Line { path, line });
             };
             hashes.insert(url.trim().to_owned(), hash.to_ascii_lowercase());
         }
@@ -179,17 +219,22 @@ impl Lock {
     }
 
     /// Compares the hash of a module, or adds it.
-    fn check(&self, url: &str, hash: &str) -> Result<(), String> {
+    fn check(&self, url: &str, hash: &str) -> Result<(), RemoteError> {
         let hashes = self.hashes.lock();
         let mut hashes = hashes.unwrap_or_else(PoisonError::into_inner);
-        let path = self.path.display();
         match hashes.get(url) {
             Some(pinned) if pinned == hash => Ok(()),
-            Some(pinned) => Err(format!(
-                "{url} has the SHA-256 {hash}, but {path} has {pinned}: the module has changed; remove the line to accept it"
-            )),
+            Some(pinned) => Err(RemoteError::ModuleChanged {
+                url: url.to_owned(),
+                hash: hash.to_owned(),
+                lock: self.path.clone(),
+                pinned: pinned.clone(),
+            }),
             None => {
-                let failed = |error| format!("cannot write {path}: {error}");
+                let failed = |cause| RemoteError::Write {
+                    file: self.path.clone(),
+                    cause,
+                };
                 let file = fs::OpenOptions::new()
                     .create(true)
                     .append(true)
@@ -290,7 +335,8 @@ mod tests {
         assert_eq!(fs::read_to_string(&lock).unwrap(), expected);
         fs::write(&lock, "# comment\nnonsense\n").unwrap();
         let fetch: Fetch = Box::new(|_| Err(String::new()));
-        let error = RemoteModules::new(None, Some(lock), fetch).unwrap_err();
+        let error = RemoteModules::new(None, Some(lock), fetch);
+        let error = error.unwrap_err().to_string();
         assert!(
             error.ends_with("modules.lock:2: is not a line `SHA-256 URL`"),
             "{error}"

@@ -8,6 +8,11 @@ use crate::source::archive::{anonymous, relative};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FileRoot(Option<PathBuf>);
 
+/// A path that leads out of the archive.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{} is outside of the archive", .0.display())]
+pub(crate) struct OutsideOfArchive(PathBuf);
+
 impl FileRoot {
     /// - `folder`: an absolute path.
     pub(crate) fn of_archive(folder: PathBuf) -> Self {
@@ -19,7 +24,7 @@ impl FileRoot {
     /// - `path`: absolute, as the script or its folder gives it.
     ///
     /// Fails if the path leads out of the archive.
-    pub(crate) fn place(&self, path: &Path) -> Result<PathBuf, String> {
+    pub(crate) fn place(&self, path: &Path) -> Result<PathBuf, OutsideOfArchive> {
         let Some(root) = &self.0 else {
             return Ok(path.to_owned());
         };
@@ -29,7 +34,7 @@ impl FileRoot {
             Err(_) => anonymous(&path.to_string_lossy()),
         };
         let inner = relative(&inner);
-        let inner = inner.ok_or_else(|| format!("{} is outside of the archive", path.display()))?;
+        let inner = inner.ok_or_else(|| OutsideOfArchive(path.to_owned()))?;
         Ok(root.join(inner))
     }
 

@@ -1,5 +1,6 @@
 //! Secrets of scripts (`k6/secrets`), from files or the command line.
 
+use std::io;
 use std::path::Path;
 
 /// Stands in log lines where a secret was.
@@ -18,6 +19,60 @@ struct Source {
     values: Vec<(String, String)>,
 }
 
+/// Why sources of secrets cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretSourceError {
+    /// Another kind.
+    #[error("`{0}` is not a kind of source; use file=PATH or mock=KEY=VALUE")]
+    Kind(String),
+    /// A part of a source.
+    #[error("`{part}` in `{kind}=…` is neither a secret nor an option")]
+    Part {
+        /// As written.
+        part: String,
+        /// Of the source.
+        kind: String,
+    },
+    /// A file without its place.
+    #[error("`file` needs a path: file=secrets.txt")]
+    NoPath,
+    /// The file of a source.
+    #[error("cannot read {path}: {cause}")]
+    Read {
+        /// As written.
+        path: String,
+        /// Why not.
+        cause: io::Error,
+    },
+    /// A line of a file.
+    #[error("{path}:{line}: expected KEY=VALUE")]
+    Line {
+        /// As written.
+        path: String,
+        /// From 1.
+        line: usize,
+    },
+    /// Two of one name.
+    #[error("two sources are called `{0}`: give one of them another `name=`")]
+    SameName(String),
+    /// Two defaults.
+    #[error("more than one source is the `default`")]
+    Defaults,
+}
+
+/// Why a script gets no secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoSecret {
+    #[error("no secret sources are configured: run with --secret-source")]
+    NoSources,
+    #[error("no secret source with name \"{0}\"")]
+    Source(String),
+    #[error("none of the secret sources is the default: name one with secrets.source()")]
+    NoDefault,
+    #[error("no secret with key \"{0}\"")]
+    Key(String),
+}
+
 /// Shows names alone.
 impl std::fmt::Debug for Secrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -30,20 +85,15 @@ impl Secrets {
     /// Reads sources in k6's form: `file=PATH`, `file=filename=PATH,name=NAME,default`, or `mock=KEY=VALUE,…`.
     ///
     /// - `read`: gets the text of a file.
-    ///
-    /// Fails with a message for the user.
     pub fn parse(
         specifications: &[String],
-        read: impl Fn(&Path) -> std::io::Result<String>,
-    ) -> Result<Self, String> {
+        read: impl Fn(&Path) -> io::Result<String>,
+    ) -> Result<Self, SecretSourceError> {
         let mut sources: Vec<Source> = Vec::new();
         for text in specifications {
             let source = Source::parse(text, &read)?;
             if sources.iter().any(|other| other.name == source.name) {
-                let name = &source.name;
-                return Err(format!(
-                    "two sources are called `{name}`: give one of them another `name=`"
-                ));
+                return Err(SecretSourceError::SameName(source.name));
             }
             sources.push(source);
         }
@@ -51,29 +101,29 @@ impl Secrets {
             only.is_default = true;
         }
         if sources.iter().filter(|source| source.is_default).count() > 1 {
-            return Err("more than one source is the `default`".to_owned());
+            return Err(SecretSourceError::Defaults);
         }
         Ok(Self { sources })
     }
 
-    /// The secret called `key`. Fails with a message for the script.
+    /// The secret called `key`.
     ///
     /// - `source`: absent means the default.
-    pub(crate) fn get(&self, source: Option<&str>, key: &str) -> Result<&str, String> {
+    pub(crate) fn get(&self, source: Option<&str>, key: &str) -> Result<&str, NoSecret> {
         if self.sources.is_empty() {
-            return Err("no secret sources are configured: run with --secret-source".to_owned());
+            return Err(NoSecret::NoSources);
         }
         let mut sources = self.sources.iter();
         let found = match source {
             Some(name) => sources
                 .find(|source| source.name == name)
-                .ok_or_else(|| format!("no secret source with name \"{name}\""))?,
-            None => sources.find(|source| source.is_default).ok_or(
-                "none of the secret sources is the default: name one with secrets.source()",
-            )?,
+                .ok_or_else(|| NoSecret::Source(name.to_owned()))?,
+            None => sources
+                .find(|source| source.is_default)
+                .ok_or(NoSecret::NoDefault)?,
         };
         let value = found.values.iter().find(|(name, _)| name == key);
-        let value = value.ok_or_else(|| format!("no secret with key \"{key}\""))?;
+        let value = value.ok_or_else(|| NoSecret::Key(key.to_owned()))?;
         Ok(&value.1)
     }
 
@@ -93,12 +143,13 @@ impl Secrets {
 }
 
 impl Source {
-    fn parse(text: &str, read: &impl Fn(&Path) -> std::io::Result<String>) -> Result<Self, String> {
+    fn parse(
+        text: &str,
+        read: &impl Fn(&Path) -> io::Result<String>,
+    ) -> Result<Self, SecretSourceError> {
         let (kind, rest) = text.split_once('=').unwrap_or((text, ""));
         if !["file", "mock"].contains(&kind) {
-            return Err(format!(
-                "`{kind}` is not a kind of source; use file=PATH or mock=KEY=VALUE"
-            ));
+            return Err(SecretSourceError::Kind(kind.to_owned()));
         }
         let mut source = Self {
             name: "default".to_owned(),
@@ -117,20 +168,26 @@ impl Source {
                     source.values.push((key.to_owned(), value.to_owned()));
                 }
                 _ => {
-                    return Err(format!(
-                        "`{part}` in `{kind}=…` is neither a secret nor an option"
-                    ));
+                    return Err(SecretSourceError::Part {
+                        part: part.to_owned(),
+                        kind: kind.to_owned(),
+                    });
                 }
             }
         }
         match (kind, path) {
             ("file", Some(path)) => {
                 let text = read(Path::new(path));
-                let text = text.map_err(|error| format!("cannot read {path}: {error}"))?;
-                source.values =
-                    values(&text).map_err(|line| format!("{path}:{line}: expected KEY=VALUE"))?;
+                let text = text.map_err(|cause| SecretSourceError::Read {
+                    path: path.to_owned(),
+                    cause,
+                })?;
+                source.values = values(&text).map_err(|line| SecretSourceError::Line {
+                    path: path.to_owned(),
+                    line,
+                })?;
             }
-            ("file", None) => return Err("`file` needs a path: file=secrets.txt".to_owned()),
+            ("file", None) => return Err(SecretSourceError::NoPath),
             _ => {}
         }
         Ok(source)
@@ -154,12 +211,12 @@ fn values(text: &str) -> Result<Vec<(String, String)>, usize> {
 mod tests {
     use super::*;
 
-    fn parsed(specifications: &[&str]) -> Result<Secrets, String> {
+    fn parsed(specifications: &[&str]) -> Result<Secrets, SecretSourceError> {
         let texts: Vec<_> = specifications.iter().map(|it| (*it).to_owned()).collect();
         Secrets::parse(&texts, |path| match path.to_str() {
             Some("secrets.txt") => Ok("token=t0k=en\n\nempty=\n".to_owned()),
             Some("broken.txt") => Ok("token=x\nnothing\n".to_owned()),
-            _ => Err(std::io::ErrorKind::NotFound.into()),
+            _ => Err(io::ErrorKind::NotFound.into()),
         })
     }
 
@@ -169,7 +226,7 @@ mod tests {
         assert_eq!(one.get(None, "token"), Ok("t0k=en"));
         assert_eq!(
             one.get(None, "other"),
-            Err("no secret with key \"other\"".to_owned())
+            Err(NoSecret::Key("other".to_owned()))
         );
         let several = parsed(&[
             "mock=name=first,key=one",
@@ -183,6 +240,7 @@ mod tests {
             Secrets::default()
                 .get(None, "key")
                 .unwrap_err()
+                .to_string()
                 .contains("--secret-source")
         );
         assert_eq!(format!("{several:?}"), r#"["first", "second"]"#);
@@ -213,7 +271,7 @@ mod tests {
                 "more than one source is the `default`",
             ),
         ] {
-            let error = parsed(&specifications).unwrap_err();
+            let error = parsed(&specifications).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
     }

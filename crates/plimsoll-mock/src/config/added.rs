@@ -85,7 +85,7 @@ impl Insertion {
 
     /// A rule in JSON.
     pub(crate) fn rule(&self, json: &Json) -> Result<Rule, Vec<ConfigProblem>> {
-        let text = source::text(json).map_err(|message| vec![whole(message)])?;
+        let text = source::text(json).map_err(|error| vec![whole(error.to_string())])?;
         let mut rules = self.rules_of_toml(&text).map_err(without_places)?;
         rules
             .pop()
@@ -94,7 +94,7 @@ impl Insertion {
 
     /// Conditions in JSON, as `when` of a rule has them.
     pub(crate) fn conditions(&self, json: &Json) -> Result<Vec<Condition>, Vec<ConfigProblem>> {
-        let text = source::text(json).map_err(|message| vec![whole(message)])?;
+        let text = source::text(json).map_err(|error| vec![whole(error.to_string())])?;
         let mut document = Document::parse(&text);
         let mut conditions = None;
         for mut table in document.root().tables("rules") {

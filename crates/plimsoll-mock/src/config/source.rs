@@ -1,7 +1,20 @@
 //! Rules as they are written, in JSON and in TOML: what the admin API shows and takes.
 
 use plimsoll_model::document::Value;
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Number, Value as Json};
+
+/// Why JSON is no rule.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RuleJsonError {
+    #[error("a rule must be an object")]
+    NotAnObject,
+    #[error("the rule has a null, which no rule means")]
+    Null,
+    #[error("{0} is too large for a rule")]
+    TooLarge(Number),
+    #[error(transparent)]
+    Toml(#[from] toml::ser::Error),
+}
 
 /// A rule as its file has it.
 pub(super) fn json_of(value: &Value<'_>) -> Json {
@@ -26,32 +39,32 @@ fn json(value: toml::Value) -> Json {
 /// A rule in JSON as a file would have it, to be compiled as one.
 ///
 /// Fails where JSON has what TOML has not: nulls.
-pub(super) fn text(rule: &Json) -> Result<String, String> {
+pub(super) fn text(rule: &Json) -> Result<String, RuleJsonError> {
     let Json::Object(_) = rule else {
-        return Err("a rule must be an object".to_owned());
+        return Err(RuleJsonError::NotAnObject);
     };
     let mut document = toml::Table::new();
     let rules = vec![toml(rule)?];
     document.insert("rules".to_owned(), toml::Value::Array(rules));
-    toml::to_string(&document).map_err(|error| error.to_string())
+    Ok(toml::to_string(&document)?)
 }
 
 /// Numbers keep their texts in JSON, so a serializer of another format cannot take them as they are.
-fn toml(value: &Json) -> Result<toml::Value, String> {
+fn toml(value: &Json) -> Result<toml::Value, RuleJsonError> {
     Ok(match value {
-        Json::Null => return Err("the rule has a null, which no rule means".to_owned()),
+        Json::Null => return Err(RuleJsonError::Null),
         Json::Bool(boolean) => toml::Value::Boolean(*boolean),
         Json::String(text) => toml::Value::String(text.clone()),
         Json::Number(number) => match (number.as_i64(), number.as_f64()) {
             (Some(integer), _) => toml::Value::Integer(integer),
             (None, Some(float)) => toml::Value::Float(float),
-            (None, None) => return Err(format!("{number} is too large for a rule")),
+            (None, None) => return Err(RuleJsonError::TooLarge(number.clone())),
         },
         Json::Array(items) => toml::Value::Array(items.iter().map(toml).collect::<Result<_, _>>()?),
         Json::Object(entries) => {
             let entries = entries.iter();
             let entries = entries.map(|(key, value)| Ok((key.clone(), toml(value)?)));
-            toml::Value::Table(entries.collect::<Result<_, String>>()?)
+            toml::Value::Table(entries.collect::<Result<_, RuleJsonError>>()?)
         }
     })
 }

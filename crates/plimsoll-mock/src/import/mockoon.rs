@@ -14,14 +14,44 @@ use plimsoll_formats::mockoon::{
 use plimsoll_formats::{Place, Remark};
 use serde_json::Value;
 
-use self::endpoint::Endpoint;
+use self::endpoint::{Endpoint, UnknownSegment};
 use super::entry::{Entry, Table};
 use super::when::{When, bare_test, test};
 use super::{FileRemark, Importer, about, body, inside, is_about_connection, problem_of_callback};
 use crate::request::KeptRequest;
-use crate::store::collection::{Collection, CollectionOptions, MOST_BYTES};
+use crate::store::collection::{Collection, CollectionError, CollectionOptions, MOST_BYTES};
 use crate::template::handlebars::without_unknown_names;
 use crate::template::{Chance, Dialect, Form, PlaceError, TextTemplate};
+
+/// Why a route, or a response of it, is no rule.
+#[derive(Debug, thiserror::Error)]
+enum RouteError {
+    #[error("is a CRUD route without a response")]
+    NoResponse,
+    #[error("is a CRUD route whose content is no data bucket")]
+    NoBucket,
+    #[error("there is no data `{0}`")]
+    UnknownData(String),
+    #[error("data `{id}` {cause}")]
+    Data { id: String, cause: CollectionError },
+    #[error(transparent)]
+    Template(#[from] PlaceError),
+    #[error(transparent)]
+    Segment(#[from] UnknownSegment),
+    #[error("the modifier of a rule is a template")]
+    ModifierTemplate,
+    #[error("`{0}` is not compared with a template here")]
+    NotCompared(String),
+    #[error("`{0}` is not known here with a template")]
+    UnknownWithTemplate(String),
+    #[error("`{operator}` of `{target}` is not known here")]
+    UnknownOperator { operator: String, target: String },
+    #[error("{cause} ({place})")]
+    Rule {
+        place: String,
+        cause: Box<RouteError>,
+    },
+}
 
 impl Importer {
     /// The routes of an environment.
@@ -44,8 +74,9 @@ impl Importer {
                         .draft
                         .more
                         .push(("[[collections]]", collection)),
-                    Err(reason) => {
-                        self.note(path, Remark::new(Place::Key(route.place.clone()), reason));
+                    Err(error) => {
+                        let place = Place::Key(route.place.clone());
+                        self.note(path, Remark::new(place, error.to_string()));
                     }
                 }
                 continue;
@@ -82,9 +113,9 @@ impl Importer {
         for (number, bucket) in (1..).zip(&environment.data) {
             let text = match filled(bucket) {
                 Ok(text) => text,
-                Err(reason) => {
+                Err(error) => {
                     let place = Place::Key(format!("data[{number}]"));
-                    self.note(path, Remark::new(place, reason));
+                    self.note(path, Remark::new(place, error.to_string()));
                     continue;
                 }
             };
@@ -98,16 +129,16 @@ impl Importer {
 }
 
 /// The collection of a route that creates, reads, changes and deletes the objects of a data bucket.
-fn crud(environment: &Environment, route: &MockoonRoute) -> Result<Table, String> {
+fn crud(environment: &Environment, route: &MockoonRoute) -> Result<Table, RouteError> {
     let response = route.responses.iter().find(|it| it.is_default);
     let response = response.or(route.responses.first());
-    let response = response.ok_or("is a CRUD route without a response")?;
+    let response = response.ok_or(RouteError::NoResponse)?;
     let MockoonBody::Data(id) = &response.body else {
-        return Err("is a CRUD route whose content is no data bucket".to_owned());
+        return Err(RouteError::NoBucket);
     };
     let mut buckets = environment.data.iter();
     let bucket = buckets.find(|bucket| bucket.id == *id);
-    let bucket = bucket.ok_or_else(|| format!("there is no data `{id}`"))?;
+    let bucket = bucket.ok_or_else(|| RouteError::UnknownData(id.clone()))?;
     let text = filled(bucket)?;
     let key = if response.key.is_empty() {
         "id"
@@ -126,7 +157,10 @@ fn crud(environment: &Environment, route: &MockoonRoute) -> Result<Table, String
         kept: None,
         source: None,
     };
-    Collection::all_of(options, &text).map_err(|error| format!("data `{id}` {error}"))?;
+    Collection::all_of(options, &text).map_err(|cause| RouteError::Data {
+        id: id.clone(),
+        cause,
+    })?;
     let mut table = Table::new();
     table.push("path", format!("/{}", parts.join("/")));
     table.push("id", key);
@@ -135,11 +169,11 @@ fn crud(environment: &Environment, route: &MockoonRoute) -> Result<Table, String
 }
 
 /// The text of a data bucket, whose places are filled once, before any request.
-fn filled(bucket: &DataBucket) -> Result<String, String> {
+fn filled(bucket: &DataBucket) -> Result<String, PlaceError> {
     if !bucket.value.contains("{{") {
         return Ok(bucket.value.clone());
     }
-    let written = template(&bucket.value).map_err(|error| error.to_string())?;
+    let written = template(&bucket.value)?;
     Ok(written.fill(&KeptRequest::made("GET", "/").view()))
 }
 
@@ -210,8 +244,8 @@ impl Maker<'_> {
         }
         let endpoint = match self.endpoint() {
             Ok(endpoint) => endpoint,
-            Err(reason) => {
-                self.note(&place, reason);
+            Err(error) => {
+                self.note(&place, error.to_string());
                 return Vec::new();
             }
         };
@@ -287,7 +321,7 @@ impl Maker<'_> {
         vec![(place.to_owned(), rule(base, respond))]
     }
 
-    fn endpoint(&self) -> Result<Endpoint, String> {
+    fn endpoint(&self) -> Result<Endpoint, UnknownSegment> {
         let parts = [self.environment.prefix.as_str(), &self.route.endpoint];
         let parts: Vec<&str> = parts.into_iter().filter(|it| !it.is_empty()).collect();
         Endpoint::new(&format!("/{}", parts.join("/")))
@@ -298,10 +332,13 @@ impl Maker<'_> {
         endpoint: &Endpoint,
         at: &str,
         response: &MockoonResponse,
-    ) -> Result<When, String> {
+    ) -> Result<When, RouteError> {
         let conditions = (1..).zip(&response.rules).map(|(number, rule)| {
             let condition = self.condition(endpoint, rule);
-            condition.map_err(|reason| format!("{reason} ({at}.rules[{number}])"))
+            condition.map_err(|cause| RouteError::Rule {
+                place: format!("{at}.rules[{number}]"),
+                cause: Box::new(cause),
+            })
         });
         let conditions: Vec<When> = conditions.collect::<Result<_, _>>()?;
         Ok(if response.needs_one {
@@ -311,7 +348,7 @@ impl Maker<'_> {
         })
     }
 
-    fn condition(&self, endpoint: &Endpoint, rule: &MockoonRule) -> Result<When, String> {
+    fn condition(&self, endpoint: &Endpoint, rule: &MockoonRule) -> Result<When, RouteError> {
         let is_template = ["templating", "global_var", "data_bucket"]
             .contains(&rule.target.as_str())
             || rule.value.contains("{{")
@@ -328,7 +365,7 @@ impl Maker<'_> {
         })
     }
 
-    fn bare_condition(&self, endpoint: &Endpoint, rule: &MockoonRule) -> Result<When, String> {
+    fn bare_condition(&self, endpoint: &Endpoint, rule: &MockoonRule) -> Result<When, RouteError> {
         if matches!(rule.operator.as_str(), "regex" | "regex_i")
             && let Some((tests, rest)) = lookahead::split(&rule.value)
         {
@@ -351,7 +388,10 @@ impl Maker<'_> {
             return Ok(When::all_of(all));
         }
         let modifier = rule.modifier.as_str();
-        let unknown = || format!("`{}` of `{}` is not known here", rule.operator, rule.target);
+        let unknown = || RouteError::UnknownOperator {
+            operator: rule.operator.clone(),
+            target: rule.target.clone(),
+        };
         match (rule.target.as_str(), modifier) {
             ("query" | "header" | "cookie", name) if !name.is_empty() => {
                 let place = match rule.target.as_str() {
@@ -363,7 +403,7 @@ impl Maker<'_> {
             }
             ("body", "") if rule.operator == "valid_json_schema" => {
                 let schema = self.bucket(&rule.value);
-                let schema = schema.ok_or_else(|| format!("there is no data `{}`", rule.value))?;
+                let schema = schema.ok_or_else(|| RouteError::UnknownData(rule.value.clone()))?;
                 let value = schema.value.as_str();
                 Ok(When::at_path(&["body", "schema"], value))
             }
@@ -592,11 +632,11 @@ fn rule(when: When, respond: Table) -> Table {
 }
 
 /// A rule with templates as a condition on what they come to.
-fn template_condition(rule: &MockoonRule) -> Result<When, String> {
+fn template_condition(rule: &MockoonRule) -> Result<When, RouteError> {
     let left = match rule.target.as_str() {
         "templating" => rule.modifier.clone(),
         _ if rule.modifier.contains("{{") || rule.modifier.contains('\'') => {
-            return Err("the modifier of a rule is a template".to_owned());
+            return Err(RouteError::ModifierTemplate);
         }
         "body" => format!("{{{{body '{}'}}}}", rule.modifier),
         "query" => format!("{{{{queryParam '{}'}}}}", rule.modifier),
@@ -615,7 +655,7 @@ fn template_condition(rule: &MockoonRule) -> Result<When, String> {
                 .unwrap_or((&rule.modifier, ""));
             format!("{{{{{helper} '{name}' '{path}'}}}}")
         }
-        other => return Err(format!("`{other}` is not compared with a template here")),
+        other => return Err(RouteError::NotCompared(other.to_owned())),
     };
     let mut test = Table::new();
     test.push("dialect", "mockoon");
@@ -632,7 +672,7 @@ fn template_condition(rule: &MockoonRule) -> Result<When, String> {
             test.push("op", "regex");
             test.push("value", format!("{flags}{}", rule.value));
         }
-        other => return Err(format!("`{other}` is not known here with a template")),
+        other => return Err(RouteError::UnknownWithTemplate(other.to_owned())),
     }
     let mut when = When::at_path(&["template"], Entry::Braces(test));
     // What is missing is equal to nothing, not even to an empty text.

@@ -20,7 +20,7 @@ use super::when::{When, bare_test, test, whole};
 use super::{is_about_connection, problem_of_callback};
 use crate::config;
 use crate::rules::Rule;
-use crate::rules::java_regex;
+use crate::rules::java_regex::{self, JavaRegexError};
 use crate::rules::path::decoded;
 use crate::store::states::States;
 
@@ -193,30 +193,30 @@ fn conditions(mapping: &Mapping) -> Result<When, Remark> {
             (FieldPlace::Path, MappingUrl::PathTemplate(template)) => {
                 path_parameter(template, &field.name, &field.pattern)
             }
-            (FieldPlace::Path, _) => Err("there is no `urlPathTemplate`".to_owned()),
+            (FieldPlace::Path, _) => Err(PatternError::NoTemplate),
             (FieldPlace::Client | FieldPlace::Scheme | FieldPlace::Host | FieldPlace::Port, _) => {
                 condition(Site::Whole(key), &field.pattern)
             }
             _ => condition(Site::Field(key, &field.name), &field.pattern),
         };
-        let condition = condition.map_err(|reason| {
+        let condition = condition.map_err(|error| {
             let place = Place::Key(format!("request.{theirs}.{}", field.name));
-            Remark::new(place, reason)
+            Remark::new(place, error.to_string())
         })?;
         when.and(condition);
     }
     for (number, pattern) in (1..).zip(&mapping.bodies) {
-        let condition = condition(Site::Body, pattern).map_err(|reason| {
+        let condition = condition(Site::Body, pattern).map_err(|error| {
             let place = Place::Key(format!("request.bodyPatterns[{number}]"));
-            Remark::new(place, reason)
+            Remark::new(place, error.to_string())
         })?;
         when.and(condition);
     }
     if !mapping.parts.is_empty() {
         let parts = (1..).zip(&mapping.parts).map(|(number, part)| {
-            part_condition(part).map_err(|reason| {
+            part_condition(part).map_err(|error| {
                 let place = Place::Key(format!("request.multipartPatterns[{number}]"));
-                Remark::new(place, reason)
+                Remark::new(place, error.to_string())
             })
         });
         let parts = parts.collect::<Result<_, _>>()?;
@@ -232,7 +232,21 @@ fn conditions(mapping: &Mapping) -> Result<When, Remark> {
 }
 
 /// The condition on the parts of multipart content.
-fn part_condition(part: &MappingPart) -> Result<Entry, String> {
+/// Why a pattern of a mapping cannot be kept.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+enum PatternError {
+    #[error(transparent)]
+    Regex(#[from] JavaRegexError),
+    #[error("there is no `urlPathTemplate`")]
+    NoTemplate,
+    #[error("the template has no `{0}`")]
+    NoPlace(String),
+    /// What rules here do not compare.
+    #[error("{0}")]
+    Unsupported(&'static str),
+}
+
+fn part_condition(part: &MappingPart) -> Result<Entry, PatternError> {
     let mut table = Table::new();
     for (key, text) in [("name", &part.name), ("file_name", &part.file_name)] {
         if let Some(text) = text {
@@ -291,15 +305,12 @@ fn url(url: &MappingUrl) -> Result<When, Remark> {
 }
 
 /// The condition on what stands in a place of a template, as one on the whole path.
-fn path_parameter(template: &str, name: &str, pattern: &Pattern) -> Result<When, String> {
+fn path_parameter(template: &str, name: &str, pattern: &Pattern) -> Result<When, PatternError> {
     let inner = match pattern {
         Pattern::Equal(text, false) => regex::escape(text),
         Pattern::Equal(text, true) => format!("(?i:{})", regex::escape(text)),
         Pattern::Contains(text) => format!("[^/]*{}[^/]*", regex::escape(text)),
-        Pattern::Matches(pattern) => format!(
-            "(?:{})",
-            java_regex::translated_pattern(pattern).map_err(|error| error.to_string())?
-        ),
+        Pattern::Matches(pattern) => format!("(?:{})", java_regex::translated_pattern(pattern)?),
         Pattern::Anything => "[^/]+".to_owned(),
         Pattern::Not(inner) => return Ok(When::not(path_parameter(template, name, inner)?)),
         Pattern::Any(all) => {
@@ -310,12 +321,16 @@ fn path_parameter(template: &str, name: &str, pattern: &Pattern) -> Result<When,
             let all = all.iter().map(|it| path_parameter(template, name, it));
             return Ok(When::all_of(all.collect::<Result<_, _>>()?));
         }
-        _ => return Err("a place of the path is compared as text only".to_owned()),
+        _ => {
+            return Err(PatternError::Unsupported(
+                "a place of the path is compared as text only",
+            ));
+        }
     };
     let place = format!("{{{name}}}");
     let segments: Vec<&str> = template.split('/').collect();
     if !segments.contains(&place.as_str()) {
-        return Err(format!("the template has no `{place}`"));
+        return Err(PatternError::NoPlace(place));
     }
     let segments = segments.into_iter().map(|segment| match segment {
         segment if segment == place => inner.clone(),
@@ -360,14 +375,16 @@ impl Site<'_> {
 }
 
 /// The condition that a pattern is; fails with the reason why it cannot be one.
-fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
+fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, PatternError> {
     Ok(match pattern {
         Pattern::Anything => match site {
             Site::Body => When::new(),
             site => site.ask(bare_test("exists")),
         },
         Pattern::Absent if matches!(site, Site::XPath(_)) => {
-            return Err("that XPath finds nothing is met by nothing there".to_owned());
+            return Err(PatternError::Unsupported(
+                "that XPath finds nothing is met by nothing there",
+            ));
         }
         Pattern::Absent => site.ask(bare_test("absent")),
         Pattern::Equal(text, false) => site.ask(text.as_str()),
@@ -378,7 +395,7 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
         Pattern::Contains(text) => site.ask(test("contains", text.as_str())),
         Pattern::Matches(pattern) => site.ask(test(
             "regex",
-            whole(&java_regex::translated_pattern(pattern).map_err(|error| error.to_string())?),
+            whole(&java_regex::translated_pattern(pattern)?),
         )),
         Pattern::Number(order, number) => {
             let operator = match order {
@@ -422,11 +439,17 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
                 }
                 site.ask(Entry::Braces(test))
             }
-            _ => return Err("JSON is compared so only with the whole content".to_owned()),
+            _ => {
+                return Err(PatternError::Unsupported(
+                    "JSON is compared so only with the whole content",
+                ));
+            }
         },
         Pattern::JsonPath(path, inner) => {
             let Site::Body = site else {
-                return Err("JSONPath looks only at the whole content".to_owned());
+                return Err(PatternError::Unsupported(
+                    "JSONPath looks only at the whole content",
+                ));
             };
             // Without a root it is understood as below it.
             let path = if path.starts_with('$') {
@@ -444,11 +467,17 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
             Site::Body if schema.is_object() => {
                 When::at_path(&["body", "schema"], schema.to_string())
             }
-            _ => return Err("a JSON Schema is of the whole content, and an object".to_owned()),
+            _ => {
+                return Err(PatternError::Unsupported(
+                    "a JSON Schema is of the whole content, and an object",
+                ));
+            }
         },
         Pattern::EqualToXml(text, ignores_order) => {
             let Site::Body = site else {
-                return Err("XML is compared only with the whole content".to_owned());
+                return Err(PatternError::Unsupported(
+                    "XML is compared only with the whole content",
+                ));
             };
             let mut equal = Table::new();
             equal.push("value", text.as_str());
@@ -459,7 +488,9 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
         }
         Pattern::XPath(path, namespaces, inner) => {
             let Site::Body = site else {
-                return Err("XPath looks only at the whole content".to_owned());
+                return Err(PatternError::Unsupported(
+                    "XPath looks only at the whole content",
+                ));
             };
             let site = Site::XPath(path);
             let mut when = match inner {
@@ -481,7 +512,9 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
         }
         Pattern::Time(order, text, options) => match site {
             Site::JsonPath(_) => {
-                return Err("times are not compared where JSONPath finds them".to_owned());
+                return Err(PatternError::Unsupported(
+                    "times are not compared where JSONPath finds them",
+                ));
             }
             site => {
                 let operator = match order {
@@ -494,7 +527,9 @@ fn condition(site: Site<'_>, pattern: &Pattern) -> Result<When, String> {
         },
         Pattern::Exactly(all) => {
             let Site::Field(..) = site else {
-                return Err("`hasExactly` counts fields and parameters only".to_owned());
+                return Err(PatternError::Unsupported(
+                    "`hasExactly` counts fields and parameters only",
+                ));
             };
             let mut conditions = conditions_of(site, all)?;
             conditions.push(site.ask(test("count", all.len().to_string())));
@@ -531,7 +566,7 @@ fn time(operator: &str, text: &str, options: &TimeOptions) -> Entry {
     Entry::Braces(table)
 }
 
-fn conditions_of(site: Site<'_>, all: &[Pattern]) -> Result<Vec<When>, String> {
+fn conditions_of(site: Site<'_>, all: &[Pattern]) -> Result<Vec<When>, PatternError> {
     all.iter().map(|pattern| condition(site, pattern)).collect()
 }
 

@@ -74,9 +74,9 @@ pub(super) fn of_parts(
                 let is_list = field.is_some_and(|field| field.parameter.list.is_some());
                 add(&mut object, name, value, is_list);
             }
-            Err(message) => wrong.push(WrongField {
+            Err(error) => wrong.push(WrongField {
                 pointer: format!("/{}", name.replace('~', "~0").replace('/', "~1")),
-                message,
+                message: error.to_string(),
             }),
         }
     }
@@ -92,7 +92,16 @@ pub(super) fn of_parts(
     }
 }
 
-fn of_part(field: Option<&FormField>, part: &RequestPart<'_>) -> Result<Value, String> {
+/// What is wrong in a part.
+#[derive(Debug, thiserror::Error)]
+enum PartError {
+    #[error("must be {}, not {kind}", .kinds.join(" or "))]
+    Kind { kinds: Vec<String>, kind: String },
+    #[error("is no JSON")]
+    NotJson,
+}
+
+fn of_part(field: Option<&FormField>, part: &RequestPart<'_>) -> Result<Value, PartError> {
     // The default of a part (RFC 7578, section 4.4).
     let kind = part
         .request
@@ -102,11 +111,12 @@ fn of_part(field: Option<&FormField>, part: &RequestPart<'_>) -> Result<Value, S
     let kind = kind.to_ascii_lowercase();
     let kinds = field.map_or(&[][..], |field| field.kinds.as_slice());
     if !kinds.is_empty() && !kinds.iter().any(|range| fits(range, &kind)) {
-        return Err(format!("must be {}, not {kind}", kinds.join(" or ")));
+        let kinds = kinds.to_vec();
+        return Err(PartError::Kind { kinds, kind });
     }
     if kind == "application/json" || kind.ends_with("+json") {
         let value = part.request.json().cloned();
-        return value.ok_or_else(|| "is no JSON".to_owned());
+        return value.ok_or(PartError::NotJson);
     }
     let text = String::from_utf8_lossy(part.request.body);
     let kind = field.and_then(|field| field.parameter.kind.as_deref());

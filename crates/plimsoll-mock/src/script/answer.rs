@@ -12,6 +12,23 @@ use super::ScriptAnswer;
 /// Fields that no script may set.
 const OURS: [&str; 4] = ["content-length", "transfer-encoding", "connection", "date"];
 
+/// Why what a script answers cannot be sent.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AnswerError {
+    #[error("answers the status {0}, which is not from 200 to 599")]
+    Status(f64),
+    #[error("answers a field `{0}` whose name has a character that names may not have")]
+    FieldName(String),
+    #[error("answers a field `{0}` which is set by the server")]
+    OwnField(String),
+    #[error("answers a field `{0}` whose value has a control character")]
+    FieldValue(String),
+    #[error("answers no base64: {0}")]
+    Base64(#[from] base64::DecodeError),
+    #[error("answers content with a status that has none")]
+    Content,
+}
+
 /// The value of a handler, as the prelude passes it on.
 #[derive(Debug)]
 pub(super) struct Answered {
@@ -40,19 +57,20 @@ impl<'js> FromJs<'js> for Answered {
     }
 }
 
-/// The response that a script describes; the message says what cannot be sent.
-pub(super) fn read(answered: Answered) -> Result<ScriptAnswer, String> {
+/// The response that a script describes.
+pub(super) fn read(answered: Answered) -> Result<ScriptAnswer, AnswerError> {
     let status = answered.status.map(status).transpose()?;
     let mut fields = Vec::new();
     for (name, value) in answered.headers {
-        let wrong = |what: &str| format!("answers a field `{name}` {what}");
-        let parsed = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| wrong("whose name has a character that names may not have"))?;
+        let Ok(parsed) = HeaderName::from_bytes(name.as_bytes()) else {
+            return Err(AnswerError::FieldName(name));
+        };
         if OURS.contains(&parsed.as_str()) {
-            return Err(wrong("which is set by the server"));
+            return Err(AnswerError::OwnField(name));
         }
-        let value = HeaderValue::from_str(&value)
-            .map_err(|_| wrong("whose value has a control character"))?;
+        let Ok(value) = HeaderValue::from_str(&value) else {
+            return Err(AnswerError::FieldValue(name));
+        };
         fields.push((parsed, value));
     }
     let kind = match answered.kind.as_str() {
@@ -61,14 +79,13 @@ pub(super) fn read(answered: Answered) -> Result<ScriptAnswer, String> {
         _ => "text/plain; charset=utf-8",
     };
     let content = if answered.kind == "base64" {
-        let decoded = STANDARD.decode(answered.text.trim());
-        Bytes::from(decoded.map_err(|error| format!("answers no base64: {error}"))?)
+        Bytes::from(STANDARD.decode(answered.text.trim())?)
     } else {
         Bytes::from(answered.text)
     };
     let has_none = matches!(status.map(|it| it.as_u16()), Some(204 | 205 | 304));
     if has_none && !content.is_empty() {
-        return Err("answers content with a status that has none".to_owned());
+        return Err(AnswerError::Content);
     }
     Ok(ScriptAnswer {
         status,
@@ -79,7 +96,7 @@ pub(super) fn read(answered: Answered) -> Result<ScriptAnswer, String> {
     })
 }
 
-fn status(number: f64) -> Result<StatusCode, String> {
+fn status(number: f64) -> Result<StatusCode, AnswerError> {
     let is_known = (200.0..600.0).contains(&number) && number.fract() == 0.0;
     #[expect(
         clippy::cast_possible_truncation,
@@ -87,9 +104,7 @@ fn status(number: f64) -> Result<StatusCode, String> {
         reason = "it is a whole number from 200 to 599"
     )]
     let status = is_known.then(|| StatusCode::from_u16(number as u16).ok());
-    status
-        .flatten()
-        .ok_or_else(|| format!("answers the status {number}, which is not from 200 to 599"))
+    status.flatten().ok_or(AnswerError::Status(number))
 }
 
 #[cfg(test)]
@@ -113,7 +128,7 @@ mod tests {
                 text: text.to_owned(),
                 state: None,
             };
-            let message = read(answered).unwrap_err();
+            let message = read(answered).unwrap_err().to_string();
             assert!(message.contains(expected), "{message}");
         };
         check(Some(99.0), &[], "none", "", "the status 99");

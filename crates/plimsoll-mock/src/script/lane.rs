@@ -119,7 +119,7 @@ impl Running {
         let message = match self.called(job) {
             Ok(answered) => match answer::read(answered) {
                 Ok(answer) => return Ok(answer),
-                Err(message) => format!("{}: {message}", job.script.shown()),
+                Err(error) => format!("{}: {error}", job.script.shown()),
             },
             Err(error) => {
                 if error.spoils() {

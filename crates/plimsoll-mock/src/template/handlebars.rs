@@ -32,6 +32,7 @@ use std::sync::Arc;
 use handlebars::{Context, Handlebars, RenderContext, Renderable, Template};
 use serde_json::{Value, json};
 
+use self::call::HelperError;
 pub(crate) use self::check::without_unknown_names;
 use self::output::BoundedOutput;
 use crate::request::RequestView;
@@ -42,6 +43,28 @@ use crate::template::{Chance, Dialect};
 pub(crate) fn settings() -> Value {
     json!({ "jwt": { "hs256Secret": jwt::secret() } })
 }
+
+/// What is wrong with a template.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ProgramError {
+    /// As the library describes it.
+    #[error("{0}")]
+    Syntax(String),
+    #[error("partials and decorators are not known here")]
+    Partials,
+    #[error("the helper `{0}` is not known here")]
+    UnknownHelper(String),
+    #[error("`{0}` is not known here")]
+    UnknownName(String),
+    /// Of arguments that are there before any request.
+    #[error(transparent)]
+    Helper(#[from] HelperError),
+}
+
+/// Why the text for a request cannot be made, as the library describes it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct FillError(String);
 
 /// A template, ready to be filled.
 #[derive(Clone)]
@@ -65,9 +88,10 @@ impl Program {
         chance: &Chance,
         names: &[(String, usize)],
         data: &Arc<DataBuckets>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, ProgramError> {
         let read = with_json_texts(text);
-        let mut template = Template::compile(&read).map_err(|error| error.reason().to_string())?;
+        let mut template = Template::compile(&read)
+            .map_err(|error| ProgramError::Syntax(error.reason().to_string()))?;
         let mut registry = Handlebars::new();
         registry.register_escape_fn(handlebars::no_escape);
         registry.set_prevent_indent(true);
@@ -85,14 +109,14 @@ impl Program {
     }
 
     /// The text for one request, or why it cannot be made.
-    pub(crate) fn fill(&self, request: &RequestView<'_>) -> Result<String, String> {
+    pub(crate) fn fill(&self, request: &RequestView<'_>) -> Result<String, FillError> {
         let model = request::model(request, self.dialect, &self.names, self.data.parameters());
-        let context = Context::wraps(model).map_err(|error| error.to_string())?;
+        let context = Context::wraps(model).map_err(|error| FillError(error.to_string()))?;
         let mut render = RenderContext::new(None);
         let mut output = BoundedOutput::new();
         self.template
             .render(&self.registry, &context, &mut render, &mut output)
-            .map_err(|error| error.reason().to_string())?;
+            .map_err(|error| FillError(error.reason().to_string()))?;
         Ok(output.into_text())
     }
 }

@@ -71,8 +71,8 @@ impl Worker {
         };
         let input = match input {
             Ok(input) => input,
-            Err(message) => {
-                self.middlewares.report(message);
+            Err(error) => {
+                self.middlewares.report(error.to_string());
                 return None;
             }
         };

@@ -3,7 +3,7 @@
 use rquickjs::Object;
 
 use super::*;
-use crate::{LazyLayout, LazyProperties, lazy_object};
+use crate::{LazyProperties, PropertyLayout, lazy_object};
 
 struct Three(Rc<Cell<u32>>);
 
@@ -26,7 +26,7 @@ fn both(function: &str) -> (String, String, u32) {
     vm().run(Some(TIME), move |ctx| {
         let class = "globalThis.Kind = class Kind { method() { return this.a + this.c.d } }; Kind.prototype";
         let prototype: Object<'_> = ctx.eval(class)?;
-        let layout = LazyLayout::new(ctx, &["a", "b", "c"], prototype)?;
+        let layout = PropertyLayout::new(ctx, &["a", "b", "c"], prototype)?;
         let lazy = lazy_object(&layout, Box::new(Three(counted)))?;
         let plain: Value<'_> =
             ctx.eval("Object.assign(new Kind(), { a: 1, b: 'x', c: { d: 2 } })")?;
@@ -93,7 +93,7 @@ fn garbage_collection_finds_cycles_through_them() {
     let held = Rc::clone(&freed);
     vm().run(Some(TIME), move |ctx| {
         let prototype = Object::new(ctx.clone())?;
-        let layout = LazyLayout::new(ctx, &["a", "b", "c"], prototype)?;
+        let layout = PropertyLayout::new(ctx, &["a", "b", "c"], prototype)?;
         for function in [
             "(it) => { it.c.back = it }",
             "(it, other) => { it.e = other; other.a = it }",

@@ -137,7 +137,7 @@ pub trait RecordSink {
 
 /// Why a response is none of FastCGI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum FastCgiError {
+pub enum FastCgiRecordError {
     /// The first byte of a record is another one.
     #[error("the response is not FastCGI 1: a record begins with the byte {0}")]
     Version(u8),
@@ -184,7 +184,7 @@ impl RecordDecoder {
         &mut self,
         mut bytes: &'a [u8],
         sink: &mut impl RecordSink,
-    ) -> Result<Option<&'a [u8]>, FastCgiError> {
+    ) -> Result<Option<&'a [u8]>, FastCgiRecordError> {
         loop {
             if self.have < HEADER_BYTES {
                 let wanted = HEADER_BYTES - self.have;
@@ -226,16 +226,16 @@ impl RecordDecoder {
                 let [_, _, _, _, status, ..] = self.end;
                 return match status {
                     COMPLETE => Ok(Some(bytes)),
-                    status => Err(FastCgiError::Refused { status }),
+                    status => Err(FastCgiRecordError::Refused { status }),
                 };
             }
         }
     }
 
-    fn begin_record(&mut self) -> Result<(), FastCgiError> {
+    fn begin_record(&mut self) -> Result<(), FastCgiRecordError> {
         let [version, kind, id_high, id_low, high, low, padding, _] = self.header;
         if version != VERSION {
-            return Err(FastCgiError::Version(version));
+            return Err(FastCgiRecordError::Version(version));
         }
         self.kind = kind;
         self.content = u16::from_be_bytes([high, low]);
@@ -243,10 +243,10 @@ impl RecordDecoder {
         let id = u16::from_be_bytes([id_high, id_low]);
         // Management records have the number 0.
         if id != REQUEST && matches!(kind, END_REQUEST | STDOUT | STDERR) {
-            return Err(FastCgiError::Request(id));
+            return Err(FastCgiRecordError::Request(id));
         }
         if kind == END_REQUEST && self.content != 8 {
-            return Err(FastCgiError::End(self.content));
+            return Err(FastCgiRecordError::End(self.content));
         }
         Ok(())
     }

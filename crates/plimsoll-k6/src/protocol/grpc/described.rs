@@ -52,7 +52,8 @@ impl Described {
     pub(crate) fn load_set(&self, user: &UserState, path: &str) -> Result<Descriptors, String> {
         let key = [path.to_owned()];
         let found = user.shared.files.described(&[], &key, || {
-            let bytes = user.shared.files.open(path)?;
+            let bytes = user.shared.files.open(path);
+            let bytes = bytes.map_err(|error| error.to_string())?;
             Descriptors::decode(&bytes).map_err(|error| format!("{path} {error}"))
         })?;
         self.0.borrow_mut().push(found.clone());

@@ -35,10 +35,35 @@ struct User {
 
 /// Why a text is no URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("parse {text:?}: {reason}")]
+#[error("parse {text:?}: {cause}")]
 pub(crate) struct AddressError {
     text: String,
-    reason: String,
+    cause: AddressCause,
+}
+
+/// What is wrong in a URL, in the words of Go's `net/url`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+enum AddressCause {
+    #[error("net/url: invalid control character in URL")]
+    ControlCharacter,
+    #[error("missing protocol scheme")]
+    NoScheme,
+    #[error("first path segment in URL cannot contain colon")]
+    ColonInFirstSegment,
+    #[error("net/url: invalid userinfo")]
+    User,
+    #[error("invalid character {0:?} in host name")]
+    HostCharacter(String),
+    #[error("missing ']' in host")]
+    OpenBracket,
+    #[error("invalid IP-literal")]
+    Bracket,
+    #[error("invalid host: {0:?} is no IPv6 address")]
+    NotIpv6(String),
+    #[error("invalid port {0:?} after host")]
+    Port(String),
+    #[error("invalid URL escape {0:?}")]
+    Escape(String),
 }
 
 /// A part of a URL, by which characters are escaped.
@@ -87,7 +112,7 @@ impl Part {
     }
 
     /// The bytes of an escaped text.
-    fn unescape(self, text: &str) -> Result<Vec<u8>, String> {
+    fn unescape(self, text: &str) -> Result<Vec<u8>, AddressCause> {
         let bytes = text.as_bytes();
         let mut decoded = Vec::with_capacity(bytes.len());
         let mut at = 0;
@@ -95,7 +120,7 @@ impl Part {
             if *byte != b'%' {
                 if self == Self::Host && byte.is_ascii() && !self.keeps(*byte) {
                     let character = char::from(*byte).to_string();
-                    return Err(format!("invalid character {character:?} in host name"));
+                    return Err(AddressCause::HostCharacter(character));
                 }
                 decoded.push(*byte);
                 at += 1;
@@ -107,7 +132,7 @@ impl Part {
             let Some(value) = value else {
                 let end = bytes.len().min(at + 3);
                 let escape = String::from_utf8_lossy(&bytes[at..end]);
-                return Err(format!("invalid URL escape {escape:?}"));
+                return Err(AddressCause::Escape(escape.into_owned()));
             };
             decoded.push(value);
             at += 3;
@@ -116,7 +141,7 @@ impl Part {
     }
 
     /// The text as it was written where that is valid, otherwise escaped anew.
-    fn escaped(self, text: &str) -> Result<String, String> {
+    fn escaped(self, text: &str) -> Result<String, AddressCause> {
         let decoded = self.unescape(text)?;
         if text.bytes().all(|byte| self.allows(byte)) {
             return Ok(text.to_owned());
@@ -134,20 +159,19 @@ fn hex_pair(digits: &[u8]) -> Option<u8> {
 impl Address {
     pub(crate) fn parse(text: &str) -> Result<Self, AddressError> {
         let (before, fragment) = text.split_once('#').unwrap_or((text, ""));
-        let failed = |text: &str, reason: String| AddressError {
+        let failed = |text: &str, cause: AddressCause| AddressError {
             text: text.to_owned(),
-            reason,
+            cause,
         };
-        let mut address =
-            Self::without_fragment(before).map_err(|reason| failed(before, reason))?;
+        let mut address = Self::without_fragment(before).map_err(|cause| failed(before, cause))?;
         let fragment = Part::Fragment.escaped(fragment);
-        address.fragment = fragment.map_err(|reason| failed(text, reason))?;
+        address.fragment = fragment.map_err(|cause| failed(text, cause))?;
         Ok(address)
     }
 
-    fn without_fragment(text: &str) -> Result<Self, String> {
+    fn without_fragment(text: &str) -> Result<Self, AddressCause> {
         if text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
-            return Err("net/url: invalid control character in URL".to_owned());
+            return Err(AddressCause::ControlCharacter);
         }
         let mut address = Self::default();
         let (scheme, rest) = scheme(text)?;
@@ -164,7 +188,7 @@ impl Address {
             }
             let segment = rest.split('/').next().unwrap_or_default();
             if segment.contains(':') {
-                return Err("first path segment in URL cannot contain colon".to_owned());
+                return Err(AddressCause::ColonInFirstSegment);
             }
         }
         let mut path = rest;
@@ -183,7 +207,7 @@ impl Address {
         Ok(address)
     }
 
-    fn set_authority(&mut self, authority: &str) -> Result<(), String> {
+    fn set_authority(&mut self, authority: &str) -> Result<(), AddressCause> {
         let (user, host) = match authority.rsplit_once('@') {
             Some((user, host)) => (Some(user), host),
             None => (None, authority),
@@ -194,7 +218,7 @@ impl Address {
         };
         let is_valid = |byte: u8| Part::User.keeps(byte) || b"!'()*%:@".contains(&byte);
         if !user.bytes().all(is_valid) {
-            return Err("net/url: invalid userinfo".to_owned());
+            return Err(AddressCause::User);
         }
         let again = |text: &str| {
             Part::User
@@ -212,31 +236,29 @@ impl Address {
         Ok(())
     }
 
-    fn checked_host(&self, host: &str) -> Result<String, String> {
+    fn checked_host(&self, host: &str) -> Result<String, AddressCause> {
         let decoded = |text: &str| {
             let bytes = Part::Host.unescape(text)?;
-            Ok::<_, String>(String::from_utf8_lossy(&bytes).into_owned())
+            Ok(String::from_utf8_lossy(&bytes).into_owned())
         };
         let is_port = |text: &str| {
             let digits = text.strip_prefix(':');
             text.is_empty() || digits.is_some_and(|it| it.bytes().all(|byte| byte.is_ascii_digit()))
         };
-        let invalid_port = |text: &str| format!("invalid port {text:?} after host");
+        let invalid_port = |text: &str| AddressCause::Port(text.to_owned());
         if let Some(inner) = host.strip_prefix('[') {
-            let (literal, port) = inner
-                .rsplit_once(']')
-                .ok_or_else(|| "missing ']' in host".to_owned())?;
+            let (literal, port) = inner.rsplit_once(']').ok_or(AddressCause::OpenBracket)?;
             if !is_port(port) {
                 return Err(invalid_port(port));
             }
             let address = literal.split("%25").next().unwrap_or_default();
             if address.parse::<Ipv6Addr>().is_err() {
-                return Err(format!("invalid host: {literal:?} is no IPv6 address"));
+                return Err(AddressCause::NotIpv6(literal.to_owned()));
             }
             return Ok(format!("[{}]{port}", literal.replacen("%25", "%", 1)));
         }
         if host.contains('[') {
-            return Err("invalid IP-literal".to_owned());
+            return Err(AddressCause::Bracket);
         }
         let is_http = matches!(self.scheme.as_str(), "http" | "https");
         let colon = if is_http {
@@ -346,12 +368,12 @@ impl Address {
 }
 
 /// The scheme of a text, and what is behind its colon.
-fn scheme(text: &str) -> Result<(&str, &str), String> {
+fn scheme(text: &str) -> Result<(&str, &str), AddressCause> {
     let Some((name, rest)) = text.split_once(':') else {
         return Ok(("", text));
     };
     if name.is_empty() {
-        return Err("missing protocol scheme".to_owned());
+        return Err(AddressCause::NoScheme);
     }
     let mut bytes = name.bytes();
     let is_first = bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic());

@@ -47,8 +47,13 @@ fn pattern_of(segment: &str) -> Option<String> {
     Some(pattern)
 }
 
+/// A segment of a path that Express understands, but no rule.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` of the path is not known here")]
+pub(super) struct UnknownSegment(String);
+
 impl Endpoint {
-    pub(super) fn new(path: &str) -> Result<Self, String> {
+    pub(super) fn new(path: &str) -> Result<Self, UnknownSegment> {
         let segments = path.split('/').filter(|segment| !segment.is_empty());
         let segments = segments.map(|segment| match segment.strip_prefix(':') {
             _ if segment == "*" || segment == "(.*)" => Ok(Segment::Rest),
@@ -65,7 +70,7 @@ impl Endpoint {
             }
             _ => pattern_of(segment)
                 .map(Segment::Pattern)
-                .ok_or_else(|| format!("`{segment}` of the path is not known here")),
+                .ok_or_else(|| UnknownSegment(segment.to_owned())),
         });
         let segments: Vec<Segment> = segments.collect::<Result<_, _>>()?;
         let ends_with_slash = path.ends_with('/') && !segments.is_empty();

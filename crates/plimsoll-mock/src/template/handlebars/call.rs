@@ -27,7 +27,7 @@ pub(super) struct Call<'c> {
 
 /// Why a helper gives no value: what is wrong with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum HelperError {
+pub(crate) enum HelperError {
     #[error("a number is missing")]
     NumberMissing,
     #[error("`{0}` is no number")]

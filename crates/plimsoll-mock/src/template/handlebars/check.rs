@@ -6,11 +6,11 @@
 use handlebars::template::{HelperTemplate, Parameter, Template, TemplateElement, TemplateMapping};
 use handlebars::{Path, PathSeg};
 
-use super::{helpers, output, with_json_texts};
+use super::{ProgramError, helpers, output, with_json_texts};
 use crate::template::Dialect;
 
 /// Checks a template, and changes its paths; fails with what is not known.
-pub(super) fn check(template: &mut Template, dialect: Dialect) -> Result<(), String> {
+pub(super) fn check(template: &mut Template, dialect: Dialect) -> Result<(), ProgramError> {
     Checker::new(dialect).template(template, false)
 }
 
@@ -85,7 +85,7 @@ impl Checker {
     }
 
     /// - `is_inner`: whether names may be those of values that are gone through.
-    fn template(&mut self, template: &mut Template, is_inner: bool) -> Result<(), String> {
+    fn template(&mut self, template: &mut Template, is_inner: bool) -> Result<(), ProgramError> {
         for (at, element) in template.elements.iter_mut().enumerate() {
             self.place = template.mapping.get(at).cloned();
             match element {
@@ -93,13 +93,13 @@ impl Checker {
                 TemplateElement::Expression(helper)
                 | TemplateElement::HtmlExpression(helper)
                 | TemplateElement::HelperBlock(helper) => self.helper(helper, is_inner)?,
-                _ => return Err("partials and decorators are not known here".to_owned()),
+                _ => return Err(ProgramError::Partials),
             }
         }
         Ok(())
     }
 
-    fn helper(&mut self, helper: &mut HelperTemplate, is_inner: bool) -> Result<(), String> {
+    fn helper(&mut self, helper: &mut HelperTemplate, is_inner: bool) -> Result<(), ProgramError> {
         let place = self.place.take();
         let is_plain = !helper.block && helper.params.is_empty() && helper.hash.is_empty();
         let name = match &helper.name {
@@ -125,12 +125,12 @@ impl Checker {
                 };
             }
             let name = name.unwrap_or_else(|| "it".to_owned());
-            return Err(format!("the helper `{name}` is not known here"));
+            return Err(ProgramError::UnknownHelper(name));
         }
         let name = name.unwrap_or_default();
         match name.as_str() {
-            "faker" => super::faker::check(helper).map_err(|error| error.to_string())?,
-            "jwt" => super::jwt::check(helper).map_err(|error| error.to_string())?,
+            "faker" => super::faker::check(helper)?,
+            "jwt" => super::jwt::check(helper)?,
             _ => {}
         }
         self.assign(&name, helper);
@@ -171,7 +171,7 @@ impl Checker {
         parameter: &mut Parameter,
         is_inner: bool,
         takes_lists: bool,
-    ) -> Result<(), String> {
+    ) -> Result<(), ProgramError> {
         match parameter {
             Parameter::Subexpression(inner) => match inner.element.as_mut() {
                 TemplateElement::Expression(helper) => self.helper(helper, is_inner),
@@ -184,11 +184,11 @@ impl Checker {
                         Dialect::Mockoon => false,
                     };
                     if !is_root && !is_inner && !self.assigned.contains(first) {
-                        return Err(format!("`{raw}` is not known here"));
+                        return Err(ProgramError::UnknownName(raw.clone()));
                     }
                     if is_root && first == "request" {
                         of_request(segments, takes_lists)
-                            .map_err(|()| format!("`{raw}` is not known here"))?;
+                            .map_err(|()| ProgramError::UnknownName(raw.clone()))?;
                     }
                 }
                 Ok(())

@@ -20,6 +20,11 @@ pub(crate) fn without_unknown_names(text: &str, _: Dialect) -> (String, Vec<Stri
     (text.to_owned(), Vec::new())
 }
 
+/// There are no such templates in this build.
+#[derive(Debug, thiserror::Error)]
+#[error("this build has no templates of Handlebars (feature `mock-import`)")]
+pub(crate) struct ProgramError;
+
 /// Uninhabited: Handlebars is compiled out.
 #[derive(Debug, Clone)]
 pub(crate) struct Program(Infallible);
@@ -31,11 +36,11 @@ impl Program {
         _: &Chance,
         _: &[(String, usize)],
         _: &Arc<DataBuckets>,
-    ) -> Result<Self, String> {
-        Err("this build has no templates of Handlebars (feature `mock-import`)".to_owned())
+    ) -> Result<Self, ProgramError> {
+        Err(ProgramError)
     }
 
-    pub(crate) fn fill(&self, _: &RequestView<'_>) -> Result<String, String> {
+    pub(crate) fn fill(&self, _: &RequestView<'_>) -> Result<String, Infallible> {
         match self.0 {}
     }
 }

@@ -20,8 +20,10 @@ fn filled(text: &str, dialect: Dialect) -> Result<String, String> {
     data.push("u1".to_owned(), "All users".to_owned(), users.to_owned());
     data.push("t".to_owned(), String::new(), "plain".to_owned());
     let chance = Chance::new(Some(1));
-    let program = Program::new(text, dialect, &chance, &names, &Arc::new(data))?;
-    program.fill(&request().view())
+    let program = Program::new(text, dialect, &chance, &names, &Arc::new(data));
+    let program = program.map_err(|error| error.to_string())?;
+    let filled = program.fill(&request().view());
+    filled.map_err(|error| error.to_string())
 }
 
 #[test]

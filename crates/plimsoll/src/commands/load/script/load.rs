@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use plimsoll_client::ProxyRules;
 use plimsoll_k6::{
-    Archive, ExitCode as K6ExitCode, Fetch, Invocation, LineSource, LoadError, RemoteModules,
-    Script, ScriptText, Secrets, UnpackedArchive,
+    Archive, ExitCode as K6ExitCode, Fetch, Invocation, LineSource, LoadError, ModuleLockError,
+    RemoteModules, Script, ScriptText, Secrets, UnpackedArchive,
 };
 use plimsoll_script::Level;
 use tempfile::TempDir;
@@ -82,7 +82,8 @@ pub(crate) fn load(
         ScriptText::Archived(archive) => archived_modules(archive.remote.clone()),
         _ => remote::modules(source.module_lock.clone(), variable, proxies.clone()),
     };
-    let remote = remote.map_err(|message| config(Problem::with("--module-lock", message)))?;
+    let remote =
+        remote.map_err(|error| config(Problem::with("--module-lock", error.to_string())))?;
     let mut environment = match &text {
         ScriptText::Archived(archive) => archive.environment.clone(),
         _ => Vec::new(),
@@ -102,7 +103,8 @@ pub(crate) fn load(
     }
     environment.extend(source.environment.iter().cloned());
     let secrets = Secrets::parse(&global.secret_sources, |path| fs::read_to_string(path));
-    let secrets = secrets.map_err(|message| config(Problem::with("--secret-source", message)))?;
+    let secrets =
+        secrets.map_err(|error| config(Problem::with("--secret-source", error.to_string())))?;
     Ok(Loaded {
         script,
         environment,
@@ -149,7 +151,7 @@ fn sees_system_variables(source: &SourceFlags, default: bool) -> Result<bool, Pr
 }
 
 /// Modules of other servers come from the archive alone.
-fn archived_modules(modules: BTreeMap<String, Vec<u8>>) -> Result<RemoteModules, String> {
+fn archived_modules(modules: BTreeMap<String, Vec<u8>>) -> Result<RemoteModules, ModuleLockError> {
     let fetch: Fetch = Box::new(move |url| {
         let found = modules.get(url).cloned();
         found.ok_or_else(|| "the archive does not have it".to_owned())

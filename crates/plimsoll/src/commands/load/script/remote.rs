@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use plimsoll_client::fetch::{Ask, FetchLimits, Fetcher};
 use plimsoll_client::{ConnectOptions, ConnectPlan, Connector, ProxyRules};
-use plimsoll_k6::{Fetch, RemoteModules};
+use plimsoll_k6::{Fetch, ModuleLockError, RemoteModules};
 use plimsoll_wire::tls::TlsSettings;
 use url::Url;
 
@@ -25,7 +25,7 @@ pub(super) fn modules(
     lock: Option<PathBuf>,
     variable: impl Fn(&str) -> Option<String>,
     proxies: ProxyRules,
-) -> Result<RemoteModules, String> {
+) -> Result<RemoteModules, ModuleLockError> {
     let home = || variable("HOME").map(|home| PathBuf::from(home).join(".cache"));
     let cache = variable("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
     let folder = cache.map(|cache| cache.join("plimsoll").join("modules"));
