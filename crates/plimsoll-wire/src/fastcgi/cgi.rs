@@ -157,13 +157,13 @@ mod tests {
             "the response has the status \"100\", which is none"
         );
         assert_eq!(
-            failed(&[b'a'; MOST_HEAD_BYTES + 1]),
+            failed(&vec![b'a'; MOST_HEAD_BYTES + 1]),
             "the head of the response is longer than 65536 bytes"
         );
         let long = "A: b\n".repeat(MOST_HEAD_BYTES / 5 + 1);
         assert_eq!(
             failed(long.as_bytes()),
-            failed(&[b'a'; MOST_HEAD_BYTES + 1])
+            failed(&vec![b'a'; MOST_HEAD_BYTES + 1])
         );
     }
 
@@ -176,7 +176,7 @@ mod tests {
             let end = if is_dos { "\r\n" } else { "\n" };
             let mut text = String::new();
             for (name, value) in &fields {
-                text.push_str(&format!("x-{name}: {value}{end}"));
+                text.extend(["x-", name, ": ", value, end]);
             }
             text.push_str(end);
             for length in 0..text.len() {

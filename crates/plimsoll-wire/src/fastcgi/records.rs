@@ -295,21 +295,21 @@ mod tests {
         let mut stream = stream.into_iter();
         let mut pairs = Vec::new();
         while let Some(first) = stream.next() {
-            let mut length = |first: u8| match first {
-                0..0x80 => usize::from(first),
-                _ => {
-                    let rest: Vec<u8> = stream.by_ref().take(3).collect();
-                    u32::from_be_bytes([first & 0x7f, rest[0], rest[1], rest[2]]) as usize
+            let mut length = |first: u8| {
+                if first < 0x80 {
+                    return usize::from(first);
                 }
+                let rest: Vec<u8> = stream.by_ref().take(3).collect();
+                u32::from_be_bytes([first & 0x7f, rest[0], rest[1], rest[2]]) as usize
             };
             let name = length(first);
             let next = stream.next().unwrap();
-            let mut length = |first: u8| match first {
-                0..0x80 => usize::from(first),
-                _ => {
-                    let rest: Vec<u8> = stream.by_ref().take(3).collect();
-                    u32::from_be_bytes([first & 0x7f, rest[0], rest[1], rest[2]]) as usize
+            let mut length = |first: u8| {
+                if first < 0x80 {
+                    return usize::from(first);
                 }
+                let rest: Vec<u8> = stream.by_ref().take(3).collect();
+                u32::from_be_bytes([first & 0x7f, rest[0], rest[1], rest[2]]) as usize
             };
             let value = length(next);
             let name = stream.by_ref().take(name).collect();
