@@ -297,5 +297,19 @@ impl Service {
     }
 }
 
+/// Heads of requests that an origin keeps.
+pub(crate) const HEADS_KEPT: usize = 256;
+
+/// Keeps method and URI of a request, and the ID of an event if there is one, among the first.
+pub(crate) fn keep_head<T>(heads: &Mutex<Vec<String>>, request: &http::Request<T>) {
+    let mut heads = heads.lock().expect("no holder panics");
+    if heads.len() < HEADS_KEPT {
+        let id = request.headers().get("last-event-id");
+        let id = id.and_then(|id| id.to_str().ok()).unwrap_or_default();
+        let line = format!("{} {} {id}", request.method(), request.uri());
+        heads.push(line.trim_end().to_owned());
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -8,12 +8,10 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio_rustls::server::TlsStream;
 
-use super::OriginState;
+use super::{HEADS_KEPT, OriginState};
 use crate::logic::Question;
 use crate::origin::lateness::be_late;
 use crate::origin::script::{Script, Step};
-
-const HEADS_KEPT: usize = 256;
 
 /// The longest head that a test may send.
 const HEAD_LIMIT: usize = 1024 * 1024;
@@ -138,12 +136,14 @@ impl<S: Io> Connection<'_, S> {
                 let head = String::from_utf8_lossy(&self.buffer[..end]).into_owned();
                 self.buffer.drain(..end);
                 be_late().await;
-                self.shared.requests.fetch_add(1, Ordering::SeqCst);
                 let body_length = announced_length(&head);
                 let mut heads = self.shared.heads.lock().expect("no holder panics");
                 if heads.len() < HEADS_KEPT {
                     heads.push(head.clone());
                 }
+                drop(heads);
+                // Whoever sees the number sees the heads.
+                self.shared.requests.fetch_add(1, Ordering::SeqCst);
                 return Ok(Some((head, body_length)));
             }
             searched = self.buffer.len().saturating_sub(3);

@@ -17,6 +17,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::background::Background;
 use crate::logic::{Logic, Question};
+use crate::origin::keep_head;
 use crate::origin::lateness::be_late;
 use crate::origin::{Io, OriginState as ScriptShared, Script, follow};
 
@@ -261,8 +262,6 @@ impl Http2OriginBuilder {
     }
 }
 
-const HEADS_KEPT: usize = 256;
-
 #[derive(Debug, Default)]
 struct OriginState {
     connections: AtomicU64,
@@ -300,6 +299,8 @@ impl Service {
                 return;
             };
             be_late().await;
+            keep_head(&self.shared.heads, &request);
+            // Whoever sees the number sees the heads.
             self.shared.requests.fetch_add(1, Ordering::SeqCst);
             let answer = (self.decide)(connection, number);
             if answer == Http2Answer::Vanish {
@@ -326,15 +327,6 @@ impl Service {
     ) -> Result<(), h2::Error> {
         let (head, mut body) = request.into_parts();
         let is_head = head.method == http::Method::HEAD;
-        {
-            let mut heads = self.shared.heads.lock().expect("no holder panics");
-            if heads.len() < HEADS_KEPT {
-                let id = head.headers.get("last-event-id");
-                let id = id.and_then(|id| id.to_str().ok()).unwrap_or_default();
-                let line = format!("{} {} {id}", head.method, head.uri);
-                heads.push(line.trim_end().to_owned());
-            }
-        }
         let answer = match answer {
             Http2Answer::Reset(code) => {
                 respond.send_reset(Reason::from(code));

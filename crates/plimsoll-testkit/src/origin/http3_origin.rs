@@ -16,6 +16,7 @@ use tokio::sync::watch;
 
 use crate::background::Background;
 use crate::logic::{Logic, Question};
+use crate::origin::keep_head;
 use crate::origin::lateness::be_late;
 
 /// The answer to one request.
@@ -266,8 +267,6 @@ impl Http3OriginBuilder {
     }
 }
 
-const HEADS_KEPT: usize = 256;
-
 /// Of one connection, where they are forgotten with it.
 const SESSIONS: usize = 8;
 
@@ -321,6 +320,8 @@ impl Service {
                 self.shared.early.fetch_add(1, Ordering::SeqCst);
             }
             be_late().await;
+            keep_head(&self.shared.heads, &head);
+            // Whoever sees the number sees the heads.
             self.shared.requests.fetch_add(1, Ordering::SeqCst);
             let answer = (self.decide)(number, request);
             if answer == Http3Answer::Close {
@@ -347,15 +348,6 @@ impl Service {
         mut stream: Answering,
     ) -> Result<(), StreamError> {
         let is_head = head.method() == http::Method::HEAD;
-        {
-            let mut heads = self.shared.heads.lock().expect("no holder panics");
-            if heads.len() < HEADS_KEPT {
-                let id = head.headers().get("last-event-id");
-                let id = id.and_then(|id| id.to_str().ok()).unwrap_or_default();
-                let line = format!("{} {} {id}", head.method(), head.uri());
-                heads.push(line.trim_end().to_owned());
-            }
-        }
         let answer = match answer {
             Http3Answer::Reset(code) => {
                 stream.stop_sending(Code::from(code));
