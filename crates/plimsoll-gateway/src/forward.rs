@@ -358,6 +358,10 @@ impl Forwarding {
         let Some(target) = target::target(&forwarder.plan, &self.request) else {
             return self.failed(failure::bad_request());
         };
+        let fastcgi = forwarder.plan.fastcgi.as_ref();
+        if fastcgi.is_some_and(|it| !it.has_script(&target)) {
+            return self.failed(failure::no_script());
+        }
         let body = request.take_body();
         let copy = match &forwarder.mirror {
             Some(mirror) if handshake.is_none() && mirror.is_due() => {

@@ -12,6 +12,7 @@ pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<FastCgi
         index: "index.php".to_owned(),
         script: None,
         has_folders: false,
+        must_exist: false,
         split: ".php".to_owned(),
         parameters: Vec::new(),
     };
@@ -54,6 +55,7 @@ pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<FastCgi
         is_whole &= script.is_some();
         plan.script = script;
     }
+    plan.must_exist = table.boolean("must_exist").unwrap_or(false);
     plan.has_folders = table.boolean("folders").unwrap_or(false);
     if plan.has_folders && plan.script.is_none() {
         table.wrong(

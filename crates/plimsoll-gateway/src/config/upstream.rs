@@ -166,6 +166,10 @@ pub(super) fn options(
     }
     timeouts(table, &mut options.timeouts);
     pool(table, &mut options.pool);
+    // A process of PHP serves one connection, idle or not: kept ones would keep others out.
+    if options.pool.speaks == Speaks::FastCgi && !table.was_given("keep") {
+        options.pool.idle = 0;
+    }
     if let Some(mut tls) = table.table("tls") {
         let trust = trust(&mut tls, paths);
         is_whole &= trust.is_some();

@@ -39,6 +39,11 @@ pub(super) fn bad_gateway() -> Response {
     )
 }
 
+/// The response of this gateway itself where a path names no script of an application.
+pub(super) fn no_script() -> Response {
+    Response::text(StatusCode::NOT_FOUND, "not found\n")
+}
+
 pub(super) fn bad_request() -> Response {
     Response::text(StatusCode::BAD_REQUEST, "the request cannot be forwarded\n")
 }

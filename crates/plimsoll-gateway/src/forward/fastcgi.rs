@@ -18,10 +18,23 @@ pub(crate) struct FastCgiPlan {
     pub(crate) script: Option<String>,
     /// Folders with an index below the root respond by it, and not by the only script. They are looked for where the gateway runs.
     pub(crate) has_folders: bool,
+    /// A path whose script is no file below the root gets a 404. They are looked for where the gateway runs.
+    pub(crate) must_exist: bool,
     /// Behind this text in a path its script ends: what follows is the path within the script.
     pub(crate) split: String,
     /// In place of the parameters of their names, and beside them.
     pub(crate) parameters: Vec<(String, Template)>,
+}
+
+impl FastCgiPlan {
+    /// Whether there may be a script for path and query as the route has changed them.
+    pub(super) fn has_script(&self, target: &str) -> bool {
+        if !self.must_exist {
+            return true;
+        }
+        let (script, _) = script_and_info(self, target);
+        Path::new(&format!("{}{script}", self.root)).is_file()
+    }
 }
 
 /// Bytes of content of unknown length that are read before a request is sent, where the route has no limits: applications learn the
@@ -41,16 +54,8 @@ pub(super) struct CgiParameters<'a> {
 impl<'a> CgiParameters<'a> {
     /// - `target`: path and query as the route has changed them.
     pub(super) fn new(plan: &'a FastCgiPlan, request: &'a Request<'a>, target: &'a str) -> Self {
-        let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let path = NormalPath::cleaned(path);
-        let path = path.text();
-        let (script, info) = match &plan.script {
-            Some(script) => {
-                let own = of_folder(plan, path);
-                (own.unwrap_or_else(|| script.clone()), String::new())
-            }
-            None => split(plan, path),
-        };
+        let query = target.split_once('?').map_or("", |(_, query)| query);
+        let (script, info) = script_and_info(plan, target);
         Self {
             plan,
             request,
@@ -63,6 +68,20 @@ impl<'a> CgiParameters<'a> {
     fn is_replaced(&self, name: &str) -> bool {
         let mut own = self.plan.parameters.iter();
         own.any(|(other, _)| other == name)
+    }
+}
+
+/// The script of path and query, and the path within it.
+fn script_and_info(plan: &FastCgiPlan, target: &str) -> (String, String) {
+    let path = target.split('?').next().unwrap_or_default();
+    let path = NormalPath::cleaned(path);
+    let path = path.text();
+    match &plan.script {
+        Some(script) => {
+            let own = of_folder(plan, path);
+            (own.unwrap_or_else(|| script.clone()), String::new())
+        }
+        None => split(plan, path),
     }
 }
 
@@ -173,6 +192,7 @@ mod tests {
             index: "index.php".to_owned(),
             script: None,
             has_folders: false,
+            must_exist: false,
             split: ".php".to_owned(),
             parameters: Vec::new(),
         };

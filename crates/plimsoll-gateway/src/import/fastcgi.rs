@@ -112,7 +112,14 @@ impl<'a> Fallback<'a> {
         let notes = &mut Notes::default();
         let pass = self.location.last("fastcgi_pass");
         let has_conditions = self.location.last("if").is_some();
-        match pass.filter(|_| !has_conditions && !access::is_closing(self.location)) {
+        // What only other locations lead to is led to here.
+        let mut own = self
+            .location
+            .block
+            .iter()
+            .filter(|it| it.name != "internal");
+        let is_closing = own.any(access::closes);
+        match pass.filter(|_| !has_conditions && !is_closing) {
             Some(pass) => {
                 fastcgi(pass, server, scope, Some(self), &mut keys, upstreams, notes);
             }
@@ -125,9 +132,11 @@ impl<'a> Fallback<'a> {
 
 /// Whether the file of that name in a folder is a script that another location responds by: its text is not for clients.
 pub(super) fn is_script(server: &[Directive], name: &str) -> bool {
-    let location = location_of(server, &format!("/{name}"));
     let passes = ["fastcgi_pass", "uwsgi_pass", "scgi_pass", "proxy_pass"];
-    location.is_some_and(|it| passes.iter().any(|pass| it.last(pass).is_some()))
+    let is_passed = |it: &Directive| passes.iter().any(|pass| it.last(pass).is_some());
+    let mut locations = server.iter().filter(|it| it.name == "location");
+    location_of(server, &format!("/{name}")).is_some_and(is_passed)
+        || locations.any(|it| is_script(&it.block, name))
 }
 
 /// The location that nginx chooses for a script, among exact ones and expressions: prefixes stand behind expressions for scripts.
@@ -260,6 +269,17 @@ fn scripts(directive: &Directive, scope: &Scope<'_>, notes: &mut Notes) -> Optio
                 format!("left out: `{value}` has no counterpart, so `{name}` is not sent"),
             ),
         }
+    }
+    // `try_files $uri =404`, as a guard against paths such as /picture.jpg/x.php.
+    let guard = scope.own("try_files");
+    let asks = |it: &Directive| it.arguments.iter().any(|word| word.contains("!-f"));
+    if guard.is_some_and(|it| it.arguments.last().is_some_and(|last| last == "=404"))
+        || scope
+            .innermost()
+            .iter()
+            .any(|it| it.name == "if" && asks(it))
+    {
+        keys.set("must_exist", "true");
     }
     if let Some(index) = scope.last("fastcgi_index") {
         keys.text("index", index.argument(0));

@@ -201,7 +201,9 @@ fn in_order(
         .collect();
     prefixes.sort_by_key(|it| std::cmp::Reverse(it.pattern.len()));
     for location in &prefixes {
-        let is_alias = location.directive.last("alias").is_some();
+        // One file has one path. Folders are found below the expression of a prefix too.
+        let alias = location.directive.last("alias");
+        let is_alias = alias.is_some_and(|it| !it.argument(0).ends_with('/'));
         if by_regex && is_alias && !stays_prefix(location) {
             notes.add(
                 location.directive,

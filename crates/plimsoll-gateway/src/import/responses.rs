@@ -107,7 +107,7 @@ pub(super) fn files(
         if !scripts.is_empty() && is_tried.is_none() {
             notes.add(
                 index,
-                "folders do not respond by a script: a location of its own leads to it",
+                "folders do not respond by a script, `/` neither, and get a 404: a route with `path = \"/\"` and `fastcgi` leads to it",
             );
         }
         let names: Vec<_> = names.into_iter().map(|it| toml_string(it)).collect();

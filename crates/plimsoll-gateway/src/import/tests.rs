@@ -256,6 +256,30 @@ fn applications_behind_fastcgi_keep_their_scripts_and_parameters() {
 }
 
 #[test]
+fn texts_of_scripts_are_never_files() {
+    let imported = imported(
+        "http { server { listen 80; root /srv; index index.php index.html;
+            location /pma/ { alias /usr/share/pma/; location ~ \\.php$ { fastcgi_pass 127.0.0.1:9000; try_files $uri =404; } }
+            location ^~ /blog/ { alias /srv/blog/; location ~ \\.php$ { fastcgi_pass 127.0.0.1:9000; } }
+            location / { try_files $uri /index.php$is_args$args; }
+            location ~ ^/index\\.php(/|$) { fastcgi_pass 127.0.0.1:9000; internal; }
+        } }",
+    );
+    let toml = &imported.toml;
+    assert!(
+        !toml.contains("\"index.php\"]") && !toml.contains("[\"index.php\""),
+        "{toml}"
+    );
+    let scripts = toml
+        .find("/pma/.*(?-i:\\\\.php)")
+        .or_else(|| toml.find("must_exist = true"));
+    let files = toml.find("/usr/share/pma").expect("the files are there");
+    assert!(scripts.is_some_and(|it| it < files), "{toml}");
+    assert!(!toml.contains("prefix = \"/pma"), "{toml}");
+    assert!(toml.contains("script = \"/index.php\""), "{toml}");
+}
+
+#[test]
 fn words_with_quotes_stay_texts() {
     check(
         "server { listen 80; location / { proxy_pass http://127.0.0.1:1; proxy_next_upstream http_5\"0]; } }",

@@ -60,7 +60,7 @@ fn scripts_get_the_parameters_of_cgi() {
     let received = get_with(
         served.address(),
         "/show.php/with%20in?a=1&b=%20",
-        "X-Some-Field: some\r\nProxy: evil:1\r\nX-Scheme: s\r\n",
+        "X-Some-Field: some\r\nProxy: evil:1\r\nX-Scheme: s\r\nX.Forwarded.For: 6.6.6.6\r\n",
     );
     assert_eq!(received.status, 200, "{received:?}");
     assert_eq!(
@@ -128,6 +128,23 @@ fn paths_name_scripts() {
         parameter(&outside, "SCRIPT_NAME").as_deref(),
         Some("/../root/show.php")
     );
+}
+
+#[test]
+fn scripts_that_have_to_exist_are_looked_for() {
+    let application = application();
+    let picture = application.file("picture.jpg");
+    std::fs::write(picture, "<?php echo 'run';").unwrap();
+    let served = served(&application, ", must_exist = true");
+    for (path, status) in [
+        ("/picture.jpg/x.php", 404),
+        ("/missing.php", 404),
+        ("/missing/", 404),
+        ("/", 200),
+        ("/show.php/within", 200),
+    ] {
+        assert_eq!(get(served.address(), path).status, status, "{path}");
+    }
 }
 
 #[test]

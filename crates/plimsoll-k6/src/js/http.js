@@ -24,16 +24,18 @@ const textOf = (response, form) => {
 class Response {
   json(path) {
     const kept = Kept.of(this);
-    if (!("json" in kept)) {
+    // What a script gets whole it may change; selectors look into the body as it came.
+    const form = path === undefined ? "json" : "selected";
+    if (!(form in kept)) {
       const text = textOf(this, "JSON");
       try {
-        kept.json = JSON.parse(text);
+        kept[form] = JSON.parse(text);
       } catch (error) {
         if (path !== undefined) return undefined;
         native.fail(`cannot parse json due to an error: ${error.message}`);
       }
     }
-    return path === undefined ? kept.json : native.use("json_path")(kept.json, String(path));
+    return path === undefined ? kept.json : native.use("json_path")(kept.selected, String(path));
   }
   html(selector) {
     const text = textOf(this, "HTML");

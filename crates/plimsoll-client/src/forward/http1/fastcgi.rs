@@ -414,6 +414,11 @@ fn parameters(out: &mut Vec<u8>, destination: &Destination, head: &Head<'_>, len
             has_type = true;
             return records.parameter(b"CONTENT_TYPE", value);
         }
+        // Programs read a dot as `_`, so that another field could pass for one of the gateway.
+        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        if !field.iter().all(is_plain) {
+            return;
+        }
         // Programs take HTTP_PROXY for their own proxy (httpoxy, CVE-2016-5385).
         if field.eq_ignore_ascii_case(b"proxy") {
             return;
