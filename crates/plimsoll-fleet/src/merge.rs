@@ -13,7 +13,7 @@ use crate::message::{Checksum, Counted};
 /// A start that is later than this on an agent is reported.
 const LATE: Duration = Duration::from_millis(20);
 
-/// Merges what agents count. An error of [`take`](Self::take) means that the figures are not those of such a run.
+/// Merges what agents count. An error of [`merge_second`](Self::merge_second) means that the figures are not those of such a run.
 pub trait Merger {
     /// Does what comes before the start, when all agents are ready. Its result goes to all of them.
     fn set_up(&mut self) -> Result<Option<String>, String> {

@@ -13,7 +13,7 @@ use rquickjs::class::{
 use rquickjs::function::Constructor;
 use rquickjs::{Atom, Class, Ctx, JsLifetime, Object, Result, Value, qjs};
 
-/// What a [`LazyObject`] has in the end.
+/// What a [lazy object](lazy_object()) has in the end.
 pub trait LazyProperties: 'static {
     /// The value of the property at this place of the layout's names. It is asked for once for each object and text; numbers
     /// and the like may be made again.
