@@ -441,17 +441,10 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
             let connection = place.connection();
             !connection.is_some_and(|connection| connection.decoder.is_tunnel())
         };
-        if let Some(mut place) = self.place.take_if(is_tunnel)
+        if let Some(place) = self.place.take_if(is_tunnel)
             && is_clean
         {
-            let (destination, connection) = place.parts();
-            connection.is_used = true;
-            connection.carried += 1;
-            connection.out.shrink_to(KEPT_BYTES);
-            // Dropped before it is given back, it is closed.
-            if connection.carried < destination.options().exchanges {
-                place.give_back(done);
-            }
+            give_back(place, done);
         }
     }
 
@@ -472,6 +465,18 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
         };
         self.outcome = Some(Err(incomplete.clone()));
         incomplete
+    }
+}
+
+/// Gives a connection that can carry another exchange back to its pool, unless it has carried as many as it may.
+fn give_back(mut place: ConnectionGuard, done: Instant) {
+    let (destination, connection) = place.parts();
+    connection.is_used = true;
+    connection.carried += 1;
+    connection.out.shrink_to(KEPT_BYTES);
+    // Dropped before it is given back, it is closed.
+    if connection.carried < destination.options().exchanges {
+        place.give_back(done);
     }
 }
 

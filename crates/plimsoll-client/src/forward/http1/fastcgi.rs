@@ -14,7 +14,7 @@ use plimsoll_wire::h1::BodyLength;
 use plimsoll_wire::tls;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::{GATHERED_BYTES, Http1Connection, KEPT_BYTES, Progress};
+use super::{GATHERED_BYTES, Http1Connection, Progress, give_back};
 use crate::connect::stream::may_have_answered;
 use crate::forward::head::{Fields, Head, ResponseHead};
 use crate::forward::pool::{ConnectionGuard, Destination};
@@ -325,11 +325,10 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> F
 
     /// The response is complete; a connection that can be used again goes back to the pool.
     fn complete(&mut self, is_clean: bool) {
-        let Some(mut place) = self.place.take() else {
+        let Some(place) = self.place.take() else {
             return;
         };
-        let (destination, connection) = place.parts();
-        let done = destination.now();
+        let done = place.destination().now();
         self.outcome = Some(Ok(Completed {
             status: self.status,
             phases: self.progress.timing.completed(done),
@@ -340,13 +339,7 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> F
             surplus: false,
         }));
         if is_clean {
-            connection.is_used = true;
-            connection.carried += 1;
-            connection.out.shrink_to(KEPT_BYTES);
-            // Dropped before it is given back, it is closed.
-            if connection.carried < destination.options().exchanges {
-                place.give_back(done);
-            }
+            give_back(place, done);
         }
     }
 
