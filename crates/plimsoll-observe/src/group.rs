@@ -1,6 +1,6 @@
 //! Samples of a control group: everything that runs in it and in the groups below it.
 //!
-//! Processor time is that of the group's counters, so children that have ended count, whoever waits for them. Memory,
+//! Processor time is that of the group's counters, so children that have ended count too. Memory,
 //! descriptors and threads are summed over the processes that run, as for a process tree: the same target has the same
 //! memory, whichever way it is named.
 

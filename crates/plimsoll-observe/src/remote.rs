@@ -234,7 +234,7 @@ impl SampleSource for RemoteSource {
             gap(format!("the agent at {}: {problem}", self.agent))
         })?;
         let shown = Duration::from_nanos(answered.agent.clock_ns);
-        // It was taken within the request, whatever the alignment makes of it.
+        // It was taken within the request, also where the aligned clock says otherwise.
         let taken = self.alignment.here(shown).unwrap_or(answered.sent);
         let taken = taken.clamp(answered.sent, answered.received);
         let since = taken.saturating_duration_since(answered.sent);

@@ -196,7 +196,7 @@ impl<'js> Trace<'js> for LazyObject<'js> {
         if let Some(plain) = self.plain.get() {
             plain.trace(tracer);
         }
-        // What is being added is held by whoever adds it.
+        // The caller holds a value that is being added.
         if let Ok(made) = self.made.try_borrow() {
             made.iter().for_each(|(_, value)| value.trace(tracer));
         }

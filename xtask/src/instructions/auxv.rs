@@ -17,7 +17,7 @@ use crate::Outcome;
 /// `PR_GET_AUXV` of `linux/prctl.h` (since Linux 6.4).
 const GET_AUXV: u64 = 0x4155_5856;
 
-/// From now on `prctl(PR_GET_AUXV)` fails with EINVAL, as on an older kernel, for this thread and whatever it starts.
+/// From now on `prctl(PR_GET_AUXV)` fails with EINVAL, as on an older kernel, for this thread and the processes that it starts.
 pub(super) fn refuse() -> Outcome {
     let failed = |error: &dyn Display| format!("cannot filter system calls: {error}");
     let is_auxv = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, GET_AUXV);

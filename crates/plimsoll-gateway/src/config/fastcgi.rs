@@ -7,19 +7,10 @@ use crate::forward::FastCgiPlan;
 
 /// A folder, or a table with `root` and what differs from the usual.
 pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<FastCgiPlan> {
-    let mut plan = FastCgiPlan {
-        root: String::new(),
-        index: "index.php".to_owned(),
-        script: None,
-        has_folders: false,
-        must_exist: false,
-        split: ".php".to_owned(),
-        parameters: Vec::new(),
-    };
     if !value.is_table() {
-        plan.root = root(&value)?;
-        return Some(plan);
+        return root(&value).map(FastCgiPlan::new);
     }
+    let mut plan = FastCgiPlan::new(String::new());
     let mut table = value.table()?;
     let mut is_whole = true;
     if let Some(value) = table.take_value("root") {
@@ -37,9 +28,10 @@ pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<FastCgi
     if let Some(split) = table.text("split") {
         plan.split = split;
     }
-    if plan.split.is_empty() || plan.index.is_empty() || plan.index.contains('/') {
+    let is_name = !plan.index.is_empty() && !plan.index.contains('/');
+    if !is_name || !plan.index.ends_with(&plan.split) {
         table.wrong(
-            "`index` is the name of a file, and `split` what names of scripts end with",
+            "`index` is the name of a script, which ends with `split`",
             Some("index = \"index.php\", split = \".php\"".to_owned()),
         );
         is_whole = false;

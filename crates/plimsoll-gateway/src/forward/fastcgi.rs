@@ -1,4 +1,4 @@
-//! What an application behind FastCGI is told of a request: the parameters of CGI (RFC 3875, section 4.1) with those that PHP needs.
+//! The parameters that an application behind FastCGI gets with a request: those of CGI (RFC 3875, section 4.1) with those that PHP needs.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -14,25 +14,45 @@ pub(crate) struct FastCgiPlan {
     pub(crate) root: String,
     /// The script of a path that ends with a slash.
     pub(crate) index: String,
-    /// The only script, whatever the path is; begins with a slash.
+    /// The script of every path; begins with a slash.
     pub(crate) script: Option<String>,
     /// Folders with an index below the root respond by it, and not by the only script. They are looked for where the gateway runs.
     pub(crate) has_folders: bool,
     /// A path whose script is no file below the root gets a 404. They are looked for where the gateway runs.
     pub(crate) must_exist: bool,
-    /// Behind this text in a path its script ends: what follows is the path within the script.
+    /// Names of scripts end with this text: what follows in a path is the path within the script. A path without it names no script, so
+    /// that other files below the root are not run. If it is empty, every path names one.
     pub(crate) split: String,
     /// In place of the parameters of their names, and beside them.
     pub(crate) parameters: Vec<(String, Template)>,
 }
 
 impl FastCgiPlan {
-    /// Whether there may be a script for path and query as the route has changed them.
+    /// The scripts of PHP below a folder.
+    pub(crate) fn new(root: String) -> Self {
+        Self {
+            root,
+            index: "index.php".to_owned(),
+            script: None,
+            has_folders: false,
+            must_exist: false,
+            split: ".php".to_owned(),
+            parameters: Vec::new(),
+        }
+    }
+
+    /// Whether path and query, as the route has changed them, name a script.
     pub(super) fn has_script(&self, target: &str) -> bool {
-        if !self.must_exist {
+        if self.script.is_some() && !self.must_exist {
             return true;
         }
         let (script, _) = script_and_info(self, target);
+        let is_script = self.script.is_some() || script.ends_with(&self.split);
+        is_script && (!self.must_exist || self.is_file(&script))
+    }
+
+    fn is_file(&self, script: &str) -> bool {
+        // A look at a file that the system has in memory, as nginx does it.
         Path::new(&format!("{}{script}", self.root)).is_file()
     }
 }
@@ -91,15 +111,15 @@ fn of_folder(plan: &FastCgiPlan, path: &str) -> Option<String> {
         return None;
     }
     let script = format!("{path}{}", plan.index);
-    // A look at a file that the system has in memory, as nginx does it.
-    let is_there = Path::new(&format!("{}{script}", plan.root)).is_file();
-    is_there.then_some(script)
+    plan.is_file(&script).then_some(script)
 }
 
 /// The script that a path names, and the path within it.
 fn split(plan: &FastCgiPlan, path: &str) -> (String, String) {
     let mut from = 0;
-    while let Some(at) = path.get(from..).and_then(|rest| rest.find(&plan.split)) {
+    while !plan.split.is_empty()
+        && let Some(at) = path.get(from..).and_then(|rest| rest.find(&plan.split))
+    {
         let end = from + at + plan.split.len();
         let (script, info) = path.split_at(end);
         if info.is_empty() || info.starts_with('/') {
@@ -187,15 +207,7 @@ mod tests {
 
     #[test]
     fn paths_name_a_script_and_what_is_within_it() {
-        let plan = FastCgiPlan {
-            root: "/srv".to_owned(),
-            index: "index.php".to_owned(),
-            script: None,
-            has_folders: false,
-            must_exist: false,
-            split: ".php".to_owned(),
-            parameters: Vec::new(),
-        };
+        let plan = FastCgiPlan::new("/srv".to_owned());
         for (path, script, info) in [
             ("/", "/index.php", ""),
             ("/a/", "/a/index.php", ""),
@@ -213,5 +225,23 @@ mod tests {
                 "{path}"
             );
         }
+        for (path, is_script) in [
+            ("/", true),
+            ("/a.php/b?c", true),
+            ("/.env", false),
+            ("/a.phpx", false),
+            ("/plain", false),
+        ] {
+            assert_eq!(plan.has_script(path), is_script, "{path}");
+        }
+        let any = FastCgiPlan {
+            split: String::new(),
+            ..plan
+        };
+        assert_eq!(
+            split(&any, "/a.php/b"),
+            ("/a.php/b".to_owned(), String::new())
+        );
+        assert!(any.has_script("/plain"));
     }
 }

@@ -181,7 +181,8 @@ pub(super) fn fastcgi(
         route.set("respond", "{ status = 502, body = \"not translated\\n\" }");
         return;
     }
-    let Some(mut scripts) = scripts(directive, scope, notes) else {
+    let is_of_php = only.is_some() || is_for_php(server, directive);
+    let Some(mut scripts) = scripts(directive, scope, is_of_php, notes) else {
         route.set("respond", "{ status = 501, body = \"not translated\\n\" }");
         return;
     };
@@ -237,8 +238,26 @@ pub(super) fn fastcgi(
     route.set("proxy", keys.inline());
 }
 
+/// Whether the location of a `fastcgi_pass` is an expression for names of PHP's scripts.
+fn is_for_php(within: &Directive, pass: &Directive) -> bool {
+    within.all("location").any(|it| {
+        let is_here = it
+            .last("fastcgi_pass")
+            .is_some_and(|own| own.line == pass.line && own.file == pass.file);
+        let is_expression = it.argument(0).starts_with('~') && it.argument(1).contains("php");
+        (is_here && is_expression) || is_for_php(it, pass)
+    })
+}
+
 /// The table `fastcgi`; `None` if the folder of the scripts depends on the request.
-fn scripts(directive: &Directive, scope: &Scope<'_>, notes: &mut Notes) -> Option<Keys> {
+///
+/// - `is_of_php`: nothing but scripts of PHP is led there.
+fn scripts(
+    directive: &Directive,
+    scope: &Scope<'_>,
+    is_of_php: bool,
+    notes: &mut Notes,
+) -> Option<Keys> {
     let mut keys = Keys::default();
     let root = scope
         .last("root")
@@ -283,6 +302,12 @@ fn scripts(directive: &Directive, scope: &Scope<'_>, notes: &mut Notes) -> Optio
     }
     if let Some(index) = scope.last("fastcgi_index") {
         keys.text("index", index.argument(0));
+    }
+    // A prefix leads every path to the application, and its scripts may have other names.
+    let index = scope.last("fastcgi_index");
+    let is_php = index.is_none_or(|it| it.argument(0).rsplit('.').next() == Some("php"));
+    if !is_php || !is_of_php {
+        keys.text("split", "");
     }
     if let Some(split) = scope.last("fastcgi_split_path_info")
         && !SPLITS.contains(&split.argument(0))

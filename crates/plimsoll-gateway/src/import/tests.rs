@@ -244,8 +244,8 @@ fn applications_behind_fastcgi_keep_their_scripts_and_parameters() {
         ",
         &[
             "proxy = { to = \"php\", response_timeout = \"300s\", idle_timeout = \"300s\", fastcgi = { index = \"index.php\", root = \"/var/www/html\", parameters = { APP_ENV = \"prod\" } }, max_request = \"64MiB\" }",
-            "proxy = { to = \"http://127.0.0.1:9000\", protocol = \"fastcgi\", fastcgi = { script = \"/index.php\", root = \"/srv/app/public\" }, max_request = \"64MiB\" }",
-            "fastcgi = { root = \"/srv\" }",
+            "proxy = { to = \"http://127.0.0.1:9000\", protocol = \"fastcgi\", fastcgi = { script = \"/index.php\", split = \"\", root = \"/srv/app/public\" }, max_request = \"64MiB\" }",
+            "fastcgi = { split = \"\", root = \"/srv\" }",
             // The text of a script is not for clients.
             "files = { root = \"/var/www/html\" }\non_status = { 400 = { to = \"@/index.php (nginx.conf:8)\", status = \"own\" }, 404",
             "name = \"@/index.php (nginx.conf:8)\"\ninternal = true\nproxy = { to = \"php\", response_timeout = \"300s\", idle_timeout = \"300s\", fastcgi = { index = \"index.php\", root = \"/var/www/html\", parameters = { APP_ENV = \"prod\" }, script = \"/index.php\", folders = true }",

@@ -1,4 +1,4 @@
-//! Applications behind FastCGI: PHP, and what is none.
+//! Applications behind FastCGI: PHP, and servers that do not speak it.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -55,7 +55,7 @@ fn parameter(received: &HttpResponse, name: &str) -> Option<String> {
 #[test]
 fn scripts_get_the_parameters_of_cgi() {
     let application = application();
-    let keys = r#", parameters = { APP_ENV = "test", REQUEST_SCHEME = "{header:x-scheme}" }"#;
+    let keys = r#", parameters = { APP_ENV = "test", REQUEST_SCHEME = "{header:x-scheme}", HTTP_HOST = "own" }"#;
     let served = served(&application, keys);
     let received = get_with(
         served.address(),
@@ -85,7 +85,7 @@ fn scripts_get_the_parameters_of_cgi() {
         ("SERVER_ADDR", "127.0.0.1"),
         ("SERVER_PORT", &port),
         ("SERVER_NAME", "localhost"),
-        ("HTTP_HOST", "localhost"),
+        ("HTTP_HOST", "own"),
         ("HTTP_X_SOME_FIELD", "some"),
         ("HTTP_X_FORWARDED_FOR", "127.0.0.1"),
         ("REQUEST_SCHEME", "s"),
@@ -122,7 +122,7 @@ fn paths_name_scripts() {
     assert_eq!(parameter(&shown, "REQUEST_URI").unwrap(), "/any/where/?q");
     let missing = get(front.address(), "/app/missing.php");
     assert_eq!(missing.status, 404, "{missing:?}");
-    // A path that leads out of the folder is none.
+    // No path leads out of the folder.
     let outside = get(front.address(), "/app/%2e%2e/root/show.php");
     assert_ne!(
         parameter(&outside, "SCRIPT_NAME").as_deref(),

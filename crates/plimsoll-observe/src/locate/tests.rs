@@ -148,7 +148,7 @@ fn pods_are_found_by_uid_and_name() {
         assert!(error.contains("/var/log/pods"), "{error}");
         assert!(
             found(&machine, "pod:11112222").is_err(),
-            "a part of a UID is none"
+            "a part of a UID names no pod"
         );
     }
 }

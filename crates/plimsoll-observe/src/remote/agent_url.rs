@@ -94,7 +94,7 @@ impl AgentUrl {
         &self.target
     }
 
-    /// Whether nobody on the way can read a request.
+    /// Whether requests are encrypted, or stay on this machine.
     pub(super) fn keeps_secrets(&self) -> bool {
         let is_loopback = |address: IpAddr| address.to_canonical().is_loopback();
         self.sample.scheme() == "https"

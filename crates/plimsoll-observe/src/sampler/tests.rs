@@ -19,7 +19,7 @@ fn work(interval: Duration) -> Work<fn() -> (u64, Moment)> {
     }
 }
 
-/// Gives what it is told to, one after the other, and then ends.
+/// Gives these samples one after the other, and then ends.
 #[derive(Debug)]
 struct Scripted(Vec<Result<u64, &'static str>>);
 

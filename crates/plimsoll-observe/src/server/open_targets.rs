@@ -26,7 +26,7 @@ const MOST_OPEN: usize = 64;
 /// Targets that are remembered as missing.
 const MOST_MISSING: usize = 1024;
 
-/// A target that nobody samples is closed after that time.
+/// A target without requests for samples is closed after that time.
 const IDLE: Duration = Duration::from_mins(1);
 
 /// A target that was not found is looked for no more often: that may mean to walk through all groups.

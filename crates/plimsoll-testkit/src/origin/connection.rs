@@ -142,7 +142,7 @@ impl<S: Io> Connection<'_, S> {
                     heads.push(head.clone());
                 }
                 drop(heads);
-                // Whoever sees the number sees the heads.
+                // A test that waits for the number finds the head.
                 self.shared.requests.fetch_add(1, Ordering::SeqCst);
                 return Ok(Some((head, body_length)));
             }

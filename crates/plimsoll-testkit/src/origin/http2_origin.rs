@@ -300,7 +300,7 @@ impl Service {
             };
             be_late().await;
             keep_head(&self.shared.heads, &request);
-            // Whoever sees the number sees the heads.
+            // A test that waits for the number finds the head.
             self.shared.requests.fetch_add(1, Ordering::SeqCst);
             let answer = (self.decide)(connection, number);
             if answer == Http2Answer::Vanish {

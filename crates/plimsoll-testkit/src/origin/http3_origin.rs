@@ -321,7 +321,7 @@ impl Service {
             }
             be_late().await;
             keep_head(&self.shared.heads, &head);
-            // Whoever sees the number sees the heads.
+            // A test that waits for the number finds the head.
             self.shared.requests.fetch_add(1, Ordering::SeqCst);
             let answer = (self.decide)(number, request);
             if answer == Http3Answer::Close {

@@ -24,8 +24,8 @@ pub enum CgiHeadError {
     /// A line is no field.
     #[error("the head of the response has the line {0:?}, which is no field")]
     Line(String),
-    /// The status is none.
-    #[error("the response has the status {0:?}, which is none")]
+    /// The status is not a final one of HTTP.
+    #[error("the response has the status {0:?}; it has to be a number from 200 to 999")]
     Status(String),
     /// It does not end.
     #[error("the head of the response is longer than {MOST_HEAD_BYTES} bytes")]
@@ -93,7 +93,7 @@ fn field(line: &[u8]) -> Result<(&[u8], &[u8]), CgiHeadError> {
     is_field.then_some((name, value)).ok_or_else(wrong)
 }
 
-/// `404 Not Found`. Interim ones have no head behind them, so they are none.
+/// `404 Not Found`. Interim ones are refused: no other head follows.
 fn status_of(value: &[u8]) -> Result<StatusCode, CgiHeadError> {
     let code = value.split(|byte| *byte == b' ').next();
     let code = code.and_then(|code| StatusCode::from_bytes(code).ok());
@@ -154,7 +154,7 @@ mod tests {
         );
         assert_eq!(
             failed(b"Status: 100\n"),
-            "the response has the status \"100\", which is none"
+            "the response has the status \"100\"; it has to be a number from 200 to 999"
         );
         assert_eq!(
             failed(&vec![b'a'; MOST_HEAD_BYTES + 1]),

@@ -135,7 +135,7 @@ pub trait RecordSink {
     fn error(&mut self, piece: &[u8]);
 }
 
-/// Why a response is none of FastCGI.
+/// Why bytes are not a response of FastCGI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FastCgiRecordError {
     /// The first byte of a record is another one.

@@ -6,7 +6,7 @@ pub const COMMENT: &str = ":\n\n";
 /// An event as it is sent (WHATWG HTML, section 9.2.5).
 ///
 /// - `fields`: whole lines besides the data, such as `event: change` with its line feed.
-/// - `data`: each of its lines becomes one of its own, whatever ends it.
+/// - `data`: each of its lines becomes one of its own, at every kind of line end.
 pub fn encoded_event(fields: &str, data: &str) -> String {
     let mut text = fields.to_owned();
     // Every way to end a line ends it here too.

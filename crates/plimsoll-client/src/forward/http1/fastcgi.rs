@@ -393,9 +393,6 @@ fn stage<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpi
 /// Appends the records before the content: the parameters of the head, and its fields by the names of CGI (RFC 3875, section 4.1.18).
 fn parameters(out: &mut Vec<u8>, destination: &Destination, head: &Head<'_>, length: Option<u64>) {
     let mut records = Records::begin(out);
-    if let Some(parameters) = head.parameters {
-        parameters.each(&mut |name, value| records.parameter(name, value));
-    }
     let length = length.map(|length| length.to_string()).unwrap_or_default();
     records.parameter(b"CONTENT_LENGTH", length.as_bytes());
     let authority = head.authority.unwrap_or(destination.endpoint().authority());
@@ -426,6 +423,10 @@ fn parameters(out: &mut Vec<u8>, destination: &Destination, head: &Head<'_>, len
     });
     if !has_type {
         records.parameter(b"CONTENT_TYPE", b"");
+    }
+    // Of two parameters of one name applications take the last.
+    if let Some(parameters) = head.parameters {
+        parameters.each(&mut |name, value| records.parameter(name, value));
     }
     records.finish();
 }

@@ -162,7 +162,7 @@ fn request<'js>(ctx: &Ctx<'js>, response: &HttpResponse) -> js::Result<Object<'j
     Ok(object)
 }
 
-/// Of a response whose certificate nobody has asked about.
+/// k6 fills it if the server staples a response of OCSP, which is not read here.
 fn ocsp<'js>(ctx: &Ctx<'js>) -> js::Result<Object<'js>> {
     let object = Object::new(ctx.clone())?;
     for name in ["produced_at", "this_update", "next_update", "revoked_at"] {
