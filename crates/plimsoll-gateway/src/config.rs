@@ -6,6 +6,8 @@ mod connect;
 
 mod fastcgi;
 
+mod jwt;
+
 mod layer4;
 
 mod proxy;
@@ -22,7 +24,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use plimsoll_server::config::{ActionKind, SectionContext, SectionKind, Value};
+use plimsoll_server::config::{ActionKind, GuardKind, SectionContext, SectionKind, Value};
 
 pub use self::layer4::LISTENS;
 
@@ -42,6 +44,9 @@ pub const CONNECT: ActionKind = ActionKind {
     key: "connect",
     compile: connect::compile,
 };
+
+/// The guards of requests: `jwt`.
+pub const GUARDS: [GuardKind; 1] = [jwt::KIND];
 
 /// The tables `[upstream.NAME]`, which routes name.
 pub const UPSTREAMS: SectionKind = SectionKind {

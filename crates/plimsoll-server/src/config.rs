@@ -63,8 +63,8 @@ use crate::worker::context::WorkerContext;
 use crate::worker::states::SharedStates;
 
 pub use crate::config::action::{
-    ActionKind, CompileAction, CompileListen, CompileSection, ListenKind, Listened, Mounted,
-    SectionContext, SectionKind,
+    ActionKind, CompileAction, CompileGuard, CompileListen, CompileSection, GuardContext,
+    GuardKind, ListenKind, Listened, Mounted, SectionContext, SectionKind,
 };
 pub use crate::config::address::{network, networks};
 pub use crate::config::listen::trusted_proxies;
@@ -130,6 +130,8 @@ pub struct Compiler {
     pub threads: usize,
     /// Actions of other crates.
     pub actions: Vec<ActionKind>,
+    /// Guards of other crates.
+    pub guards: Vec<GuardKind>,
     /// Tables of other crates at the top of the file.
     pub sections: Vec<SectionKind>,
     /// Kinds of listeners of other crates, for protocols other than HTTP.
@@ -158,6 +160,7 @@ impl Compiler {
             counters: Arc::clone(counters),
             threads: 1,
             actions: Vec::new(),
+            guards: Vec::new(),
             sections: Vec::new(),
             listens: Vec::new(),
             admin_paths: Vec::new(),

@@ -37,6 +37,8 @@ mod hostile_http3;
 
 mod hops;
 
+mod jwt;
+
 mod leading;
 mod life;
 mod limits;

@@ -139,7 +139,13 @@ pub(super) fn compile(
         let to_tls = to_tls(&mut table);
         let shown = address.as_ref().map(ToString::to_string);
         let identity = context.identity(&format!("listener {}", shown.unwrap_or_default()));
-        let middleware = middleware::compile(&mut table, context, "listener", &identity);
+        let of_listener = middleware::Placement {
+            name: "listener",
+            called: name.as_deref().unwrap_or(&identity),
+            identity: &identity,
+            prefix: "/",
+        };
+        let middleware = middleware::compile(&mut table, context, &of_listener);
         let mut own_fields = routing.own_fields(name.as_deref());
         own_fields.extend(&middleware.own_fields());
         if let Some(proxies) = &proxies {
@@ -324,7 +330,7 @@ fn layered(
 ) -> Arc<MakeAction> {
     Arc::new(move |context: &WorkerContext| {
         let (underscores, own_fields) = &spelling;
-        let action = middleware.over(routes(context));
+        let action = middleware.over_of(context, routes(context));
         let mut action = Spelling::over(*underscores, own_fields, context.counters(), action);
         if let Some((challenges, counters)) = &challenges {
             action = Rc::new(WithChallenges {

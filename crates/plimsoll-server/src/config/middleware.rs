@@ -8,14 +8,16 @@ use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
 
 use crate::config::Context;
+use crate::config::action::GuardContext;
 use crate::config::address::networks;
 use crate::config::document::{Table, Value, as_text};
 use crate::config::map::template;
 use crate::config::route::{field, not_of_server, placed_field};
 use crate::middleware::{
     Addresses, AttributeRewrite, Bandwidth, BasicAuth, Coding, Compress, CookieRule, Cors,
-    FieldRewrite, FieldValue, HeaderRules, InFlightLimit, InFlightPlan, LimitKey, Middleware,
-    Origins, PasswordHash, RateLimit, RatePlan, RequestIds, SameSite, SecurityHeaders, Trace,
+    FieldRewrite, FieldValue, Guard, HeaderRules, InFlightLimit, InFlightPlan, LimitKey,
+    Middleware, Origins, PasswordHash, RateLimit, RatePlan, RequestIds, SameSite, SecurityHeaders,
+    Trace,
 };
 use crate::place::location::LocationTemplate;
 use crate::place::{Maps, Moment};
@@ -23,16 +25,26 @@ use crate::place::{Maps, Moment};
 /// Clients that a limit keeps apart by default.
 const CLIENTS: usize = 100_000;
 
+/// Where layers are: at a listener or a route.
+pub(super) struct Placement<'p> {
+    /// `listener` or `route`, which clients see of limits.
+    pub(super) name: &'static str,
+    /// What the listener or the route is called in metrics.
+    pub(super) called: &'p str,
+    /// By which state that survives a reload is found.
+    pub(super) identity: &'p str,
+    /// The prefix of the paths.
+    pub(super) prefix: &'p str,
+}
+
 /// Takes the keys of all layers out of `table`.
-///
-/// - `place`: the name of the limit's scope, which clients see.
-/// - `identity`: by which state that survives a reload is found.
 pub(super) fn compile(
     table: &mut Table<'_>,
     context: &Context<'_>,
-    place: &'static str,
-    identity: &str,
+    placement: &Placement<'_>,
 ) -> Middleware {
+    let (place, identity) = (placement.name, placement.identity);
+    let guards = guards(table, context, placement);
     let mut layer = |key| table.take_value(key);
     let request_id = layer("request_id");
     let trace = layer("trace");
@@ -69,6 +81,7 @@ pub(super) fn compile(
         basic_auth: auth
             .and_then(|value| basic_auth(value, context))
             .map(Arc::new),
+        guards,
         request_headers: request_headers
             .and_then(|it| request_rules(it, &context.maps))
             .map(Arc::new),
@@ -83,6 +96,29 @@ pub(super) fn compile(
             .map(compress)
             .map(Arc::new),
     }
+}
+
+/// The guards of other crates.
+fn guards(
+    table: &mut Table<'_>,
+    context: &Context<'_>,
+    placement: &Placement<'_>,
+) -> Vec<Arc<dyn Guard>> {
+    let mounted = GuardContext {
+        paths: context.paths,
+        prefix: placement.prefix,
+        name: placement.called,
+        identity: placement.identity,
+        states: &context.compiler.states,
+        counters: &context.compiler.counters,
+        notices: &context.compiler.notices,
+    };
+    let kinds = context.compiler.guards.iter();
+    let guards = kinds.filter_map(|kind| {
+        let value = table.take_value(kind.key)?;
+        (kind.compile)(value, &mounted)
+    });
+    guards.collect()
 }
 
 fn request_ids(mut table: Table<'_>) -> Option<RequestIds> {

@@ -1,5 +1,7 @@
 //! Names of places.
 
+use std::borrow::Cow;
+
 use http::header::HeaderName;
 use plimsoll_model::document::nearest;
 
@@ -8,7 +10,7 @@ use super::time::TimeForm;
 use super::{Moment, Place, Unit};
 
 /// Places with a fixed name, in the order of the documentation.
-static FIXED: [(&str, Place); 49] = [
+static FIXED: [(&str, Place); 51] = [
     ("client", Place::Client),
     ("client.port", Place::ClientPort),
     ("peer", Place::Peer),
@@ -58,6 +60,8 @@ static FIXED: [(&str, Place); 49] = [
     ("request.id", Place::RequestId),
     ("trace.id", Place::Trace),
     ("user", Place::User),
+    ("jwt.sub", Place::Claim(Cow::Borrowed("sub"))),
+    ("jwt.iss", Place::Claim(Cow::Borrowed("iss"))),
     ("route", Place::Route),
     ("upstream", Place::Upstream),
     ("upstream.server", Place::UpstreamServer),
@@ -82,12 +86,13 @@ static FIXED: [(&str, Place); 49] = [
 ];
 
 /// Places whose name has a name of the user's behind a colon, or a number in brackets.
-const NAMED: [&str; 7] = [
+const NAMED: [&str; 8] = [
     "header:NAME",
     "cookie:NAME",
     "query:NAME",
     "response:NAME",
     "response.cookie:NAME",
+    "jwt.claim:NAME",
     "map:NAME",
     "path[1]",
 ];
@@ -182,6 +187,7 @@ pub(super) fn read(text: &str) -> Result<Name<'_>, UnknownPlace> {
         "response.cookie" => Place::ResponseCookie(name.into()),
         "cookie" => Place::Cookie(name.into()),
         "query" => Place::Parameter(name.into()),
+        "jwt.claim" => Place::Claim(Cow::Owned(name.to_owned())),
         "map" => return Ok(Name::Map(name)),
         _ => return Err(unknown()),
     }))

@@ -1,0 +1,238 @@
+//! `jwt` of a route: requests pass with a token (RFC 6750) that an issuer has signed.
+//!
+//! A token that was verified is remembered by each worker until it expires or the keys of its issuer change, so a request
+//! costs a look-up. Keys are fetched beside the requests; a request waits for them only if there are none yet, or if its
+//! token names one that is not known.
+
+mod cache;
+
+mod challenge;
+
+mod figures;
+
+mod keys;
+
+mod places;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::header::HeaderName;
+use plimsoll_client::jwt::{JwtClaims, JwtError, JwtRules, JwtValidity, verify_jwt};
+use plimsoll_model::Clock as _;
+use plimsoll_server::{Action, Answer, Claims, Guard, Outcome, Request, WorkerContext};
+use plimsoll_wire::SystemClock;
+
+use self::cache::TokenCache;
+pub(crate) use self::challenge::Challenge;
+pub(crate) use self::figures::{GuardCounts, GuardFigures, GuardOutcome};
+use self::keys::{Keeper, KeyWait};
+pub(crate) use self::keys::{KeyOrigin, KeyPlan, KeySource, read_file};
+pub(crate) use self::places::{TokenPlace, TokenPlaces};
+
+/// Settings of `jwt`.
+#[derive(Debug)]
+pub(crate) struct JwtPlan {
+    pub(crate) rules: JwtRules,
+    pub(crate) keys: Arc<KeySource>,
+    pub(crate) from: TokenPlaces,
+    /// The server gets the token.
+    pub(crate) is_passed_on: bool,
+    /// Requests without a token pass too.
+    pub(crate) is_optional: bool,
+    pub(crate) challenge: Challenge,
+    /// Verified tokens that each worker remembers.
+    pub(crate) cached: usize,
+    pub(crate) counts: Arc<GuardCounts>,
+}
+
+/// A token that was verified.
+#[derive(Debug)]
+pub(crate) struct VerifiedToken {
+    claims: JwtClaims,
+    /// `sub`, if it may stand in a log.
+    subject: Option<Rc<str>>,
+    validity: JwtValidity,
+    /// The version of the keys that it was verified by.
+    version: u64,
+}
+
+impl Claims for VerifiedToken {
+    fn write(&self, name: &str, out: &mut Vec<u8>) -> bool {
+        let shown = self.claims.shown(name);
+        out.extend_from_slice(shown.as_deref().unwrap_or_default().as_bytes());
+        shown.is_some()
+    }
+}
+
+/// The time in seconds since 1970.
+pub(crate) fn seconds() -> f64 {
+    let since = SystemClock.wall().duration_since(std::time::UNIX_EPOCH);
+    since.unwrap_or_default().as_secs_f64()
+}
+
+/// The guard of `jwt`.
+#[derive(Debug)]
+pub(crate) struct JwtGuard(pub(crate) Arc<JwtPlan>);
+
+impl Guard for JwtGuard {
+    fn over(&self, worker: &WorkerContext, inner: Rc<dyn Action>) -> Rc<dyn Action> {
+        let plan = Arc::clone(&self.0);
+        let keeper = Keeper::start(&plan.keys, worker);
+        Rc::new(Verifying(Rc::new(Verifier {
+            cache: RefCell::new(TokenCache::new(plan.cached)),
+            worker: worker.worker(),
+            keeper,
+            plan,
+            inner,
+        })))
+    }
+
+    fn own_fields(&self) -> Vec<HeaderName> {
+        self.0.from.fields()
+    }
+}
+
+/// Lets another action answer requests with a token.
+struct Verifying(Rc<Verifier>);
+
+struct Verifier {
+    plan: Arc<JwtPlan>,
+    keeper: Keeper,
+    cache: RefCell<TokenCache>,
+    worker: usize,
+    inner: Rc<dyn Action>,
+}
+
+/// Why a token is not accepted now.
+enum Refused {
+    /// It is wrong.
+    By(JwtError),
+    /// Other keys may verify it than those of this version, if there are any.
+    Keys(u64),
+}
+
+impl Action for Verifying {
+    fn handle(&self, request: &Request<'_>) -> Answer {
+        let verifier = &self.0;
+        let plan = &verifier.plan;
+        let token = match plan.from.token(request) {
+            Ok(Some(token)) => token,
+            Ok(None) if plan.is_optional => return verifier.pass_on(request),
+            Ok(None) => {
+                verifier.count(GuardOutcome::Missing);
+                return Answer::now(plan.challenge.missing());
+            }
+            Err(several) => {
+                verifier.count(GuardOutcome::Invalid);
+                return Answer::now(plan.challenge.invalid_request(&several.to_string()));
+            }
+        };
+        match verifier.verified(token) {
+            Ok(token) => verifier.pass(request, &token),
+            Err(Refused::By(error)) => Answer::now(verifier.refusal(&error)),
+            Err(Refused::Keys(version)) => {
+                let wait = match verifier.keeper.want(version) {
+                    KeyWait::NotNow => return Answer::now(verifier.no_keys(version)),
+                    wait => wait,
+                };
+                let (verifier, token) = (Rc::clone(verifier), token.to_owned());
+                let kept = request.into_owned();
+                Answer::Later(Box::pin(async move {
+                    wait.end().await;
+                    let answer = match verifier.verified(&token) {
+                        Ok(token) => verifier.pass(&kept.request(), &token),
+                        Err(Refused::By(error)) => Answer::now(verifier.refusal(&error)),
+                        Err(Refused::Keys(version)) => Answer::now(verifier.no_keys(version)),
+                    };
+                    answered(answer).await
+                }))
+            }
+        }
+    }
+
+    fn methods(&self) -> Option<&'static str> {
+        self.0.inner.methods()
+    }
+}
+
+/// The outcome of an answer.
+pub(crate) async fn answered(answer: Answer) -> Outcome {
+    match answer {
+        Answer::Now(outcome) => outcome,
+        Answer::Later(later) => later.await,
+    }
+}
+
+impl Verifier {
+    fn count(&self, outcome: GuardOutcome) {
+        self.plan.counts.count(self.worker, outcome);
+    }
+
+    /// The token, from the memory of the worker or verified now.
+    fn verified(&self, token: &str) -> Result<Rc<VerifiedToken>, Refused> {
+        let now = seconds();
+        let (keys, version) = self.plan.keys.current();
+        let remembered = self.cache.borrow_mut().find(token, version, now);
+        if let Some(verified) = remembered {
+            self.count(GuardOutcome::Remembered);
+            return Ok(verified);
+        }
+        let rules = &self.plan.rules;
+        let keys = keys.ok_or(Refused::Keys(version))?;
+        let claims = verify_jwt(token, &keys, &rules.algorithms).map_err(|error| match error {
+            JwtError::UnknownKey => Refused::Keys(version),
+            error => Refused::By(error),
+        })?;
+        let validity = rules.check(&claims, now).map_err(Refused::By)?;
+        let verified = Rc::new(VerifiedToken {
+            subject: claims.shown("sub").map(Rc::from),
+            claims,
+            validity,
+            version,
+        });
+        self.cache.borrow_mut().keep(token, &verified);
+        self.count(GuardOutcome::Verified);
+        Ok(verified)
+    }
+
+    fn refusal(&self, error: &JwtError) -> plimsoll_server::Response {
+        if matches!(error, JwtError::Claim(_)) {
+            self.count(GuardOutcome::Forbidden);
+            return self.plan.challenge.forbidden(&error.to_string());
+        }
+        self.count(GuardOutcome::Invalid);
+        self.plan.challenge.invalid_token(&error.to_string())
+    }
+
+    /// For a token whose key is not known, or if no key is.
+    fn no_keys(&self, version: u64) -> plimsoll_server::Response {
+        if version > 0 {
+            return self.refusal(&JwtError::UnknownKey);
+        }
+        self.count(GuardOutcome::Unavailable);
+        self.plan.challenge.unavailable()
+    }
+
+    fn pass(&self, request: &Request<'_>, verified: &Rc<VerifiedToken>) -> Answer {
+        if let Some(subject) = &verified.subject {
+            request.sent_by(Rc::clone(subject));
+        }
+        request.proves(Rc::clone(verified) as Rc<dyn Claims>);
+        self.pass_on(request)
+    }
+
+    fn pass_on(&self, request: &Request<'_>) -> Answer {
+        if self.plan.is_passed_on {
+            return self.inner.handle(request);
+        }
+        let query = self.plan.from.query_without(request.query);
+        let mut request = *request;
+        if let Some(query) = &query {
+            request.query = Some(query).filter(|it| !it.is_empty()).map(String::as_str);
+        }
+        let edits = self.plan.from.removing(&request);
+        request.edited(&edits, |request| self.inner.handle(request))
+    }
+}
