@@ -20,6 +20,8 @@ mod in_flight_limit;
 
 mod limit_key;
 
+mod password_file;
+
 mod password_hash;
 
 mod bandwidth;
@@ -55,6 +57,7 @@ pub use crate::middleware::header_rules::{
 };
 pub use crate::middleware::in_flight_limit::{InFlightLimit, InFlightPlan};
 pub use crate::middleware::limit_key::LimitKey;
+pub(crate) use crate::middleware::password_file::PasswordFile;
 pub use crate::middleware::password_hash::{HashError, PasswordHash};
 pub use crate::middleware::rate_limit::{RateLimit, RatePlan};
 pub use crate::middleware::request_id::RequestIds;
@@ -208,6 +211,9 @@ impl Middleware {
             None => inner,
         };
         if let Some(auth) = &self.basic_auth {
+            if let Some(worker) = worker {
+                auth.follow(worker);
+            }
             action = Rc::new(basic_auth::Guarded::new(Arc::clone(auth), action));
         }
         action

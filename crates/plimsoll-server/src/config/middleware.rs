@@ -16,8 +16,8 @@ use crate::config::route::{field, not_of_server, placed_field};
 use crate::middleware::{
     Addresses, AttributeRewrite, Bandwidth, BasicAuth, Coding, Compress, CookieRule, Cors,
     FieldRewrite, FieldValue, Guard, HeaderRules, InFlightLimit, InFlightPlan, LimitKey,
-    Middleware, Origins, PasswordHash, RateLimit, RatePlan, RequestIds, SameSite, SecurityHeaders,
-    Trace,
+    Middleware, Origins, PasswordFile, PasswordHash, RateLimit, RatePlan, RequestIds, SameSite,
+    SecurityHeaders, Trace,
 };
 use crate::place::location::LocationTemplate;
 use crate::place::{Maps, Moment};
@@ -578,36 +578,24 @@ fn basic_auth(value: Value<'_>, context: &Context<'_>) -> Option<BasicAuth> {
             users.extend(hash.map(|hash| (name, hash)));
         }
     }
+    let mut file = None;
     if let Some(value) = table.take_value("file")
         && let Some(path) = context.paths.read(&value)
     {
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| format!("cannot read {}: {error}", path.display()));
-        let text = value.check(text).unwrap_or_default();
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        for (line, number) in text.lines().zip(1..) {
-            let line = line.trim_start();
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let place = format!("{}:{number}", path.display());
-            let user = line
-                .split_once(':')
-                .ok_or_else(|| format!("{place}: is not `NAME:HASH`"))
-                .and_then(|(name, rest)| {
-                    // Behind another colon is a comment.
-                    let hash = rest.split(':').next().unwrap_or_default();
-                    let is_plain = hash.starts_with("{PLAIN}");
-                    let hash = if is_plain { hash } else { hash.trim_end() };
-                    let hash = PasswordHash::parse(hash);
-                    let hash = hash.map_err(|error| format!("{place}: {error}"))?;
-                    Ok((name.to_owned(), hash))
-                });
-            if let Some((name, hash)) = value.check(user) {
-                // Of several lines for a name the first one counts.
-                users.entry(name).or_insert(hash);
+        let passwords = PasswordFile {
+            path,
+            users: users.clone(),
+            notices: context.compiler.notices.clone(),
+        };
+        match passwords.read() {
+            Ok(read) => users = read,
+            Err(problems) => {
+                for problem in problems {
+                    value.wrong::<()>(problem);
+                }
             }
         }
+        file = Some(passwords);
     } else if users.is_empty() && !table.was_given("users") {
         table.missing(
             "users",
@@ -615,7 +603,7 @@ fn basic_auth(value: Value<'_>, context: &Context<'_>) -> Option<BasicAuth> {
         );
     }
     table.finish();
-    BasicAuth::new(&realm, users).ok()
+    BasicAuth::of_file(&realm, users, file).ok()
 }
 
 fn compress(mut table: Table<'_>) -> Compress {
