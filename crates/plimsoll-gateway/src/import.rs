@@ -16,6 +16,8 @@ mod access;
 
 mod cache;
 
+mod client_certificates;
+
 mod cookies;
 
 mod errors;

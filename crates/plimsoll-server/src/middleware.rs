@@ -8,6 +8,8 @@ mod addresses;
 
 mod basic_auth;
 
+mod client_certificate;
+
 mod compress;
 
 mod cors;
@@ -47,6 +49,7 @@ use crate::worker::context::WorkerContext;
 pub use crate::middleware::addresses::Addresses;
 pub use crate::middleware::bandwidth::Bandwidth;
 pub use crate::middleware::basic_auth::BasicAuth;
+pub use crate::middleware::client_certificate::CertificateRule;
 pub use crate::middleware::compress::{
     Coding, Compress, compress, compress_well, preferred_coding,
 };
@@ -87,6 +90,8 @@ pub struct Middleware {
     pub rate_limit: Option<Arc<[Arc<RateLimit>]>>,
     /// Turns away who has too many requests in flight.
     pub in_flight_limit: Option<Arc<[Arc<InFlightLimit>]>>,
+    /// Turns away who does not show a certificate.
+    pub client_certificate: Option<Arc<CertificateRule>>,
     /// Turns away who does not know a password.
     pub basic_auth: Option<Arc<BasicAuth>>,
     /// Guards of other crates, the outermost first.
@@ -200,7 +205,7 @@ impl Middleware {
     }
 
     fn has_guards(&self) -> bool {
-        self.basic_auth.is_some() || !self.guards.is_empty()
+        self.client_certificate.is_some() || self.basic_auth.is_some() || !self.guards.is_empty()
     }
 
     /// `inner` for those who show what every guard wants.
@@ -215,6 +220,9 @@ impl Middleware {
                 auth.follow(worker);
             }
             action = Rc::new(basic_auth::Guarded::new(Arc::clone(auth), action));
+        }
+        if let Some(rule) = &self.client_certificate {
+            action = Rc::new(client_certificate::Certified::new(Arc::clone(rule), action));
         }
         action
     }

@@ -34,7 +34,7 @@ use std::sync::Arc;
 
 use http::header::HeaderName;
 
-use self::client_certificate::CertificatePart;
+pub(crate) use self::client_certificate::CertificatePart;
 pub(crate) use self::time::TimeForm;
 
 /// A part of a request, its connection or its response.

@@ -15,6 +15,8 @@ mod cache_disk;
 
 mod client;
 
+mod client_certificates;
+
 mod configuration;
 
 mod connect;

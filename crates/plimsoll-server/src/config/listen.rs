@@ -384,10 +384,11 @@ fn tls(
         .unwrap_or_default();
     let clients = match table.take_value("client_certificates") {
         None => Some(None),
-        Some(value) => value
-            .table()
-            .and_then(|table| clients(table, context))
-            .map(Some),
+        Some(value) => {
+            context.asks_for_certificates.set(true);
+            let table = value.table();
+            table.and_then(|table| clients(table, context)).map(Some)
+        }
     };
     if values.is_empty() {
         if !matches!(clients, Some(None)) {

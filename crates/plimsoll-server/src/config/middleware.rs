@@ -1,6 +1,5 @@
 //! Settings that a `[[listen]]` and a `[[route]]` share.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,16 +7,15 @@ use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
 
 use crate::config::Context;
-use crate::config::action::GuardContext;
 use crate::config::address::networks;
 use crate::config::document::{Table, Value, as_text};
+use crate::config::guards::{basic_auth, certificate_rule, guards};
 use crate::config::map::template;
 use crate::config::route::{field, not_of_server, placed_field};
 use crate::middleware::{
-    Addresses, AttributeRewrite, Bandwidth, BasicAuth, Coding, Compress, CookieRule, Cors,
-    FieldRewrite, FieldValue, Guard, HeaderRules, InFlightLimit, InFlightPlan, LimitKey,
-    Middleware, Origins, PasswordFile, PasswordHash, RateLimit, RatePlan, RequestIds, SameSite,
-    SecurityHeaders, Trace,
+    Addresses, AttributeRewrite, Bandwidth, Coding, Compress, CookieRule, Cors, FieldRewrite,
+    FieldValue, HeaderRules, InFlightLimit, InFlightPlan, LimitKey, Middleware, Origins, RateLimit,
+    RatePlan, RequestIds, SameSite, SecurityHeaders, Trace,
 };
 use crate::place::location::LocationTemplate;
 use crate::place::{Maps, Moment};
@@ -54,6 +52,7 @@ pub(super) fn compile(
     let addresses_value = layer("addresses");
     let limit = layer("rate_limit");
     let in_flight = layer("in_flight_limit");
+    let certificate = layer("client_certificate");
     let auth = layer("basic_auth");
     let bandwidth_value = layer("bandwidth");
     let satisfy = layer("satisfy");
@@ -78,6 +77,9 @@ pub(super) fn compile(
             .and_then(|value| limits(value, |value| rate_limit(value, context, place, identity))),
         in_flight_limit: in_flight
             .and_then(|value| limits(value, |value| in_flight_limit(value, context, identity))),
+        client_certificate: certificate
+            .and_then(|value| certificate_rule(value, context))
+            .map(Arc::new),
         basic_auth: auth
             .and_then(|value| basic_auth(value, context))
             .map(Arc::new),
@@ -96,29 +98,6 @@ pub(super) fn compile(
             .map(compress)
             .map(Arc::new),
     }
-}
-
-/// The guards of other crates.
-fn guards(
-    table: &mut Table<'_>,
-    context: &Context<'_>,
-    placement: &Placement<'_>,
-) -> Vec<Arc<dyn Guard>> {
-    let mounted = GuardContext {
-        paths: context.paths,
-        prefix: placement.prefix,
-        name: placement.called,
-        identity: placement.identity,
-        states: &context.compiler.states,
-        counters: &context.compiler.counters,
-        notices: &context.compiler.notices,
-    };
-    let kinds = context.compiler.guards.iter();
-    let guards = kinds.filter_map(|kind| {
-        let value = table.take_value(kind.key)?;
-        (kind.compile)(value, &mounted)
-    });
-    guards.collect()
 }
 
 fn request_ids(mut table: Table<'_>) -> Option<RequestIds> {
@@ -522,7 +501,7 @@ fn in_flight_limit(
 }
 
 /// The status of what is beyond a limit.
-fn refusal(table: &mut Table<'_>, usual: StatusCode) -> StatusCode {
+pub(super) fn refusal(table: &mut Table<'_>, usual: StatusCode) -> StatusCode {
     let status = table.count("status", 400..=599);
     let status = status.and_then(|it| u16::try_from(it).ok());
     let status = status.and_then(|it| StatusCode::from_u16(it).ok());
@@ -563,47 +542,6 @@ fn bandwidth(value: Value<'_>) -> Option<Bandwidth> {
     let after = table.bytes("after").unwrap_or(0);
     table.finish();
     Some(Bandwidth { rate: rate?, after })
-}
-
-fn basic_auth(value: Value<'_>, context: &Context<'_>) -> Option<BasicAuth> {
-    let mut table = value.table()?;
-    let realm = table.text("realm").unwrap_or_else(|| "plimsoll".to_owned());
-    let mut users = HashMap::new();
-    if let Some(mut table) = table.table("users") {
-        for (name, value) in table.rest() {
-            if name.contains(':') {
-                value.wrong::<()>("a name has no colon");
-            }
-            let hash = as_text(&value).and_then(|text| value.check(PasswordHash::parse(text)));
-            users.extend(hash.map(|hash| (name, hash)));
-        }
-    }
-    let mut file = None;
-    if let Some(value) = table.take_value("file")
-        && let Some(path) = context.paths.read(&value)
-    {
-        let passwords = PasswordFile {
-            path,
-            users: users.clone(),
-            notices: context.compiler.notices.clone(),
-        };
-        match passwords.read() {
-            Ok(read) => users = read,
-            Err(problems) => {
-                for problem in problems {
-                    value.wrong::<()>(problem);
-                }
-            }
-        }
-        file = Some(passwords);
-    } else if users.is_empty() && !table.was_given("users") {
-        table.missing(
-            "users",
-            "such as users = { alice = \"$2y$10$…\" }, or `file` as htpasswd -B writes it",
-        );
-    }
-    table.finish();
-    BasicAuth::of_file(&realm, users, file).ok()
 }
 
 fn compress(mut table: Table<'_>) -> Compress {

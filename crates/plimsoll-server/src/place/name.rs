@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use http::header::HeaderName;
 use plimsoll_model::document::nearest;
 
-use super::client_certificate::CertificatePart;
+use super::client_certificate::{CertificatePart, ForwardedParts};
 use super::time::TimeForm;
 use super::{Moment, Place, Unit};
 
 /// Places with a fixed name, in the order of the documentation.
-static FIXED: [(&str, Place); 51] = [
+static FIXED: [(&str, Place); 54] = [
     ("client", Place::Client),
     ("client.port", Place::ClientPort),
     ("peer", Place::Peer),
@@ -43,8 +43,20 @@ static FIXED: [(&str, Place); 51] = [
         Place::ClientCertificate(CertificatePart::Serial),
     ),
     (
+        "tls.client.san",
+        Place::ClientCertificate(CertificatePart::AlternativeNames),
+    ),
+    (
         "tls.client.fingerprint",
         Place::ClientCertificate(CertificatePart::Fingerprint),
+    ),
+    (
+        "tls.client.sha256",
+        Place::ClientCertificate(CertificatePart::Sha256),
+    ),
+    (
+        "tls.client.xfcc",
+        Place::ClientCertificate(CertificatePart::Forwarded(ForwardedParts::USUAL)),
     ),
     (
         "tls.client.pem",
@@ -187,6 +199,10 @@ pub(super) fn read(text: &str) -> Result<Name<'_>, UnknownPlace> {
         "response.cookie" => Place::ResponseCookie(name.into()),
         "cookie" => Place::Cookie(name.into()),
         "query" => Place::Parameter(name.into()),
+        "tls.client.xfcc" => {
+            let parts = ForwardedParts::parse(name).ok_or_else(unknown)?;
+            Place::ClientCertificate(CertificatePart::Forwarded(parts))
+        }
         "jwt.claim" => Place::Claim(Cow::Owned(name.to_owned())),
         "map" => return Ok(Name::Map(name)),
         _ => return Err(unknown()),
