@@ -10,6 +10,8 @@ mod jwt;
 
 mod layer4;
 
+mod oidc;
+
 mod proxy;
 
 mod rules;
@@ -45,8 +47,8 @@ pub const CONNECT: ActionKind = ActionKind {
     compile: connect::compile,
 };
 
-/// The guards of requests: `jwt`.
-pub const GUARDS: [GuardKind; 1] = [jwt::KIND];
+/// The guards of requests: `jwt` and `oidc`.
+pub const GUARDS: [GuardKind; 2] = [jwt::KIND, oidc::KIND];
 
 /// The tables `[upstream.NAME]`, which routes name.
 pub const UPSTREAMS: SectionKind = SectionKind {

@@ -24,12 +24,12 @@ use plimsoll_model::Clock as _;
 use plimsoll_server::{Action, Answer, Claims, Guard, Outcome, Request, WorkerContext};
 use plimsoll_wire::SystemClock;
 
-use self::cache::TokenCache;
+pub(crate) use self::cache::TokenCache;
 pub(crate) use self::challenge::Challenge;
 pub(crate) use self::figures::{GuardCounts, GuardFigures, GuardOutcome};
 use self::keys::{Keeper, KeyWait};
 pub(crate) use self::keys::{KeyOrigin, KeyPlan, KeySource, read_file};
-pub(crate) use self::places::{TokenPlace, TokenPlaces};
+pub(crate) use self::places::{TokenPlace, TokenPlaces, without_cookies};
 
 /// Settings of `jwt`.
 #[derive(Debug)]
@@ -56,6 +56,26 @@ pub(crate) struct VerifiedToken {
     validity: JwtValidity,
     /// The version of the keys that it was verified by.
     version: u64,
+}
+
+impl VerifiedToken {
+    /// What a session holds, which no keys are needed for.
+    pub(crate) fn of_session(claims: JwtClaims, validity: JwtValidity) -> Self {
+        Self {
+            subject: claims.shown("sub").map(Rc::from),
+            claims,
+            validity,
+            version: 0,
+        }
+    }
+
+    pub(crate) fn claims(&self) -> &JwtClaims {
+        &self.claims
+    }
+
+    pub(crate) fn subject(&self) -> Option<Rc<str>> {
+        self.subject.clone()
+    }
 }
 
 impl Claims for VerifiedToken {

@@ -43,6 +43,8 @@ mod jwt;
 
 mod layer4;
 
+mod oidc;
+
 mod sampler;
 
 mod traces;

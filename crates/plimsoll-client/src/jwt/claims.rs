@@ -31,6 +31,38 @@ impl JwtClaims {
         self.0.get(name)?.as_f64()
     }
 
+    /// The claims of these names alone, and the outermost of those named by a path.
+    #[must_use]
+    pub fn only(&self, names: &[String]) -> Self {
+        let is_named = |claim: &str| {
+            let mut names = names.iter();
+            names.any(|name| {
+                let rest = name.strip_prefix(claim);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            })
+        };
+        let claims = self.0.iter().filter(|(name, _)| is_named(name));
+        Self(
+            claims
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+        )
+    }
+
+    /// These claims, and of `others` those that are not among them.
+    #[must_use]
+    pub fn or(mut self, others: Self) -> Self {
+        for (name, value) in others.0 {
+            self.0.entry(name).or_insert(value);
+        }
+        self
+    }
+
+    /// The JSON object.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(&self.0).unwrap_or_default()
+    }
+
     /// Whether there is a claim of that name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
@@ -70,12 +102,6 @@ impl JwtClaims {
             value => value.to_string(),
         };
         (!shown.contains(char::is_control)).then_some(shown)
-    }
-}
-
-impl From<Map<String, Value>> for JwtClaims {
-    fn from(claims: Map<String, Value>) -> Self {
-        Self(claims)
     }
 }
 

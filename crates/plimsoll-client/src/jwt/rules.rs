@@ -38,6 +38,14 @@ pub struct JwtValidity {
 }
 
 impl JwtValidity {
+    /// Holds until that time, in seconds since 1970.
+    pub fn until(until: f64) -> Self {
+        Self {
+            from: f64::NEG_INFINITY,
+            until,
+        }
+    }
+
     /// Whether it holds at `now`, in seconds since 1970.
     pub fn holds_at(&self, now: f64) -> bool {
         self.from <= now && now < self.until
@@ -88,7 +96,8 @@ impl JwtRules {
 }
 
 impl RequiredClaim {
-    fn is_met(&self, claims: &JwtClaims) -> bool {
+    /// Whether claims have it.
+    pub fn is_met(&self, claims: &JwtClaims) -> bool {
         if self.values.is_empty() {
             let value = claims.find(&self.name);
             return value.is_some_and(|it| !it.is_null());

@@ -27,6 +27,9 @@ const KEEP: f64 = 3600.0;
 /// How long keys are kept at least, so that tokens with unknown keys do not make requests without end.
 const LEAST: f64 = 30.0;
 
+/// How soon a provider that could not be read is tried again, in seconds: those who wait do not wait one after the other.
+const AGAIN: f64 = 2.0;
+
 /// Why a sign-in by the provider failed.
 #[derive(Debug, thiserror::Error)]
 pub enum OidcError {
@@ -115,7 +118,15 @@ struct Known {
 /// A provider as it was last read; one for all requests.
 #[derive(Debug, Default)]
 pub struct OidcProvider {
-    known: Mutex<Option<Known>>,
+    known: Mutex<Reads>,
+}
+
+/// What was read of a provider.
+#[derive(Debug, Default)]
+struct Reads {
+    known: Option<Known>,
+    /// When reading failed last, and why.
+    failed: Option<(f64, String)>,
 }
 
 impl OidcProvider {
@@ -227,26 +238,51 @@ impl OidcProvider {
         now: f64,
         oldest: f64,
     ) -> Result<Known, OidcError> {
-        let mut known = self.known.lock().await;
-        if let Some(known) = &*known
+        let mut reads = self.known.lock().await;
+        if let Some(known) = &reads.known
             && known.issuer == client.issuer
             && known.at <= now
             && now - known.at < oldest
         {
             return Ok(known.clone());
         }
+        // While the provider is away, what was read last is as good as any; a key that was not there then is not.
+        let stale = reads.known.clone();
+        let stale = stale.filter(|it| it.issuer == client.issuer && oldest >= KEEP);
+        if let Some((at, why)) = &reads.failed
+            && *at <= now
+            && now - at < AGAIN
+        {
+            return stale.ok_or_else(|| OidcError::Unreachable(why.clone()));
+        }
+        match Self::read(client, fetcher, now).await {
+            Ok(known) => {
+                reads.known = Some(known.clone());
+                reads.failed = None;
+                Ok(known)
+            }
+            Err(error) => {
+                let why = match &error {
+                    OidcError::Unreachable(why) => why.clone(),
+                    error => error.to_string(),
+                };
+                reads.failed = Some((now, why));
+                stale.ok_or(error)
+            }
+        }
+    }
+
+    async fn read(client: &OidcClient, fetcher: &Fetcher, now: f64) -> Result<Known, OidcError> {
         let metadata = discover(fetcher, &client.issuer).await?;
         let content = get(fetcher, metadata.jwks_uri.as_url(), "the keys").await?;
         let keys = JwtKeySet::parse(&content);
         let keys = keys.map_err(|error| OidcError::Refused("the keys", error.to_string()))?;
-        let read = Known {
+        Ok(Known {
             issuer: client.issuer.clone(),
             at: now,
             metadata: Arc::new(metadata),
             keys: Arc::new(keys),
-        };
-        *known = Some(read.clone());
-        Ok(read)
+        })
     }
 }
 

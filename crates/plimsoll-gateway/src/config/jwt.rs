@@ -129,7 +129,7 @@ fn algorithms(table: &mut Table<'_>) -> Option<Vec<JwtAlgorithm>> {
 }
 
 /// Required claims with their values, or `true` for any.
-fn claims(mut table: Table<'_>) -> Option<Vec<RequiredClaim>> {
+pub(super) fn claims(mut table: Table<'_>) -> Option<Vec<RequiredClaim>> {
     let claims = table.rest().into_iter().map(|(name, value)| {
         let values = if value.is_true() {
             Vec::new()

@@ -15,17 +15,17 @@ use super::VerifiedToken;
 const MOST_BYTES: usize = 4096;
 
 /// Verified tokens, those that were used last.
-pub(super) struct TokenCache(Option<LruCache<Box<str>, Rc<VerifiedToken>, RandomState>>);
+pub(crate) struct TokenCache(Option<LruCache<Box<str>, Rc<VerifiedToken>, RandomState>>);
 
 impl TokenCache {
     /// - `most`: tokens that are kept; none with 0.
-    pub(super) fn new(most: usize) -> Self {
+    pub(crate) fn new(most: usize) -> Self {
         let most = NonZeroUsize::new(most);
         Self(most.map(|most| LruCache::with_hasher(most, RandomState::new())))
     }
 
     /// The token, if it was verified by these keys and holds at `now`, in seconds since 1970.
-    pub(super) fn find(
+    pub(crate) fn find(
         &mut self,
         token: &str,
         version: u64,
@@ -40,7 +40,7 @@ impl TokenCache {
         None
     }
 
-    pub(super) fn keep(&mut self, token: &str, verified: &Rc<VerifiedToken>) {
+    pub(crate) fn keep(&mut self, token: &str, verified: &Rc<VerifiedToken>) {
         if let Some(cache) = &mut self.0
             && token.len() <= MOST_BYTES
         {

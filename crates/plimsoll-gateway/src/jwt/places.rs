@@ -56,7 +56,8 @@ impl TokenPlaces {
         if cookies.is_empty() || request.header("cookie").is_none() {
             return edits;
         }
-        without_cookies(request, &cookies, edits)
+        let is_token = |name: &[u8]| cookies.iter().any(|it| it.as_bytes() == name);
+        without_cookies(request, is_token, edits)
     }
 
     /// The query without its tokens; `None` if it has none.
@@ -75,10 +76,10 @@ impl TokenPlaces {
     }
 }
 
-/// Removes cookies of these names from a request.
+/// Removes cookies from a request by their names.
 pub(crate) fn without_cookies(
     request: &Request<'_>,
-    names: &[&str],
+    is_removed: impl Fn(&[u8]) -> bool,
     edits: FieldEdits,
 ) -> FieldEdits {
     let fields = request.values("cookie");
@@ -88,7 +89,7 @@ pub(crate) fn without_cookies(
         .filter(|pair| !pair.is_empty());
     let others = pairs.filter(|pair| {
         let name = pair.split(|byte| *byte == b'=').next().unwrap_or_default();
-        !names.iter().any(|it| it.as_bytes() == name.trim_ascii())
+        !is_removed(name.trim_ascii())
     });
     let others: Vec<_> = others.collect();
     match HeaderValue::from_bytes(&others.join(&b"; "[..])) {

@@ -181,6 +181,10 @@ prefix = "/g"
 jwt = {{ issuer = "https://id.test", audience = false, jwks = {{ keys = [{{ kty = "OKP", crv = "Ed25519", x = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" }}] }} }}
 respond = {{}}
 [[route]]
+prefix = "/h"
+oidc = {{ issuer = "https://id.test", client_id = "a", client_secret = "b", url = "https://a.test", callback = "/h/back", logout = "/h/out", secret = ["0123456789abcdef0123456789abcdef"], lifetime = "1h", claims = {{ groups = "a" }}, keep = ["email"], userinfo = true, scopes = "email", cookie = "__Host-a" }}
+respond = {{}}
+[[route]]
 prefix = "/b"
 proxy = {{ to = "https://10.0.0.9", {inline} }}
 [upstream.all]

@@ -47,6 +47,8 @@ mod limits;
 
 mod log;
 
+mod oidc;
+
 mod pairs;
 
 mod places;
