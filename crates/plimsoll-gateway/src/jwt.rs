@@ -21,7 +21,9 @@ use std::sync::Arc;
 use http::header::HeaderName;
 use plimsoll_client::jwt::{JwtClaims, JwtError, JwtRules, JwtValidity, verify_jwt};
 use plimsoll_model::Clock as _;
-use plimsoll_server::{Action, Answer, Claims, Guard, Outcome, Request, WorkerContext};
+use plimsoll_server::{
+    Action, Answer, Outcome, ProvedClaims, Request, RequestGuard, WorkerContext,
+};
 use plimsoll_wire::SystemClock;
 
 pub(crate) use self::cache::TokenCache;
@@ -78,7 +80,7 @@ impl VerifiedToken {
     }
 }
 
-impl Claims for VerifiedToken {
+impl ProvedClaims for VerifiedToken {
     fn write(&self, name: &str, out: &mut Vec<u8>) -> bool {
         let shown = self.claims.shown(name);
         out.extend_from_slice(shown.as_deref().unwrap_or_default().as_bytes());
@@ -96,7 +98,7 @@ pub(crate) fn seconds() -> f64 {
 #[derive(Debug)]
 pub(crate) struct JwtGuard(pub(crate) Arc<JwtPlan>);
 
-impl Guard for JwtGuard {
+impl RequestGuard for JwtGuard {
     fn over(&self, worker: &WorkerContext, inner: Rc<dyn Action>) -> Rc<dyn Action> {
         let plan = Arc::clone(&self.0);
         let keeper = Keeper::start(&plan.keys, worker);
@@ -193,13 +195,14 @@ impl Verifier {
     /// The token, from the memory of the worker or verified now.
     fn verified(&self, token: &str) -> Result<Rc<VerifiedToken>, Refused> {
         let now = seconds();
-        let (keys, version) = self.plan.keys.current();
+        let version = self.plan.keys.version();
         let remembered = self.cache.borrow_mut().find(token, version, now);
         if let Some(verified) = remembered {
             self.count(GuardOutcome::Remembered);
             return Ok(verified);
         }
         let rules = &self.plan.rules;
+        let (keys, version) = self.plan.keys.current();
         let keys = keys.ok_or(Refused::Keys(version))?;
         let claims = verify_jwt(token, &keys, &rules.algorithms).map_err(|error| match error {
             JwtError::UnknownKey => Refused::Keys(version),
@@ -239,7 +242,7 @@ impl Verifier {
         if let Some(subject) = &verified.subject {
             request.sent_by(Rc::clone(subject));
         }
-        request.proves(Rc::clone(verified) as Rc<dyn Claims>);
+        request.proves(Rc::clone(verified) as Rc<dyn ProvedClaims>);
         self.pass_on(request)
     }
 

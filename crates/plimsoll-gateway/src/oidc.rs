@@ -21,8 +21,8 @@ use http::StatusCode;
 use plimsoll_client::jwt::RequiredClaim;
 use plimsoll_client::oidc::{OidcClient, OidcError, OidcProvider};
 use plimsoll_server::{
-    Action, Answer, Claims, FieldEdits, Guard, Notice, Notices, Request, Response, Severity,
-    WorkerContext,
+    Action, Answer, FieldEdits, Notice, Notices, ProvedClaims, Request, RequestGuard, Response,
+    Severity, WorkerContext,
 };
 
 pub(crate) use self::seal::Seals;
@@ -63,7 +63,7 @@ const CACHED: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct OidcGuard(pub(crate) Arc<OidcPlan>);
 
-impl Guard for OidcGuard {
+impl RequestGuard for OidcGuard {
     fn over(&self, worker: &WorkerContext, inner: Rc<dyn Action>) -> Rc<dyn Action> {
         Rc::new(SigningIn {
             plan: Arc::clone(&self.0),
@@ -135,7 +135,7 @@ impl SigningIn {
         if let Some(subject) = session.subject() {
             request.sent_by(subject);
         }
-        request.proves(Rc::clone(session) as Rc<dyn Claims>);
+        request.proves(Rc::clone(session) as Rc<dyn ProvedClaims>);
         let is_own = |name: &[u8]| name.starts_with(plan.cookie.as_bytes());
         let edits = without_cookies(request, is_own, FieldEdits::new());
         request.edited(&edits, |request| self.inner.handle(request))

@@ -54,7 +54,7 @@ pub use crate::middleware::compress::{
     Coding, Compress, compress, compress_well, preferred_coding,
 };
 pub use crate::middleware::cors::{Cors, Origins};
-pub use crate::middleware::guard::Guard;
+pub use crate::middleware::guard::RequestGuard;
 pub use crate::middleware::header_rules::{
     AttributeRewrite, CookieRule, FieldRewrite, FieldValue, HeaderRules, SameSite,
 };
@@ -95,7 +95,7 @@ pub struct Middleware {
     /// Turns away who does not know a password.
     pub basic_auth: Option<Arc<BasicAuth>>,
     /// Guards of other crates, the outermost first.
-    pub guards: Vec<Arc<dyn Guard>>,
+    pub guards: Vec<Arc<dyn RequestGuard>>,
     /// Of addresses on the one hand, passwords and guards on the other, one is enough.
     pub any_suffices: bool,
     /// Changes header fields of requests.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::HeaderName;
 use plimsoll_client::jwt::{JwtAlgorithm, JwtKeySet, JwtRules, RequiredClaim};
 use plimsoll_client::oidc::is_protected;
-use plimsoll_server::Guard;
+use plimsoll_server::RequestGuard;
 use plimsoll_server::config::{GuardContext, GuardKind, Table, Value, as_text};
 use plimsoll_wire::tls::{TlsSettings, Trust};
 use url::Url;
@@ -31,7 +31,7 @@ const CACHED: usize = 1024;
 /// The most that clocks may differ: beyond it, expiry would mean little.
 const MOST_LEEWAY: Duration = Duration::from_mins(10);
 
-fn compile(value: Value<'_>, context: &GuardContext<'_>) -> Option<Arc<dyn Guard>> {
+fn compile(value: Value<'_>, context: &GuardContext<'_>) -> Option<Arc<dyn RequestGuard>> {
     let mut table = value.table()?;
     let issuers = issuers(&mut table);
     let audiences = audiences(&mut table);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use plimsoll_client::jwt::RequiredClaim;
 use plimsoll_client::oidc::{OidcClient, OidcProvider, is_protected};
 use plimsoll_model::Secret;
-use plimsoll_server::Guard;
+use plimsoll_server::RequestGuard;
 use plimsoll_server::config::{GuardContext, GuardKind, Table, Value, as_text};
 use plimsoll_wire::tls::Trust;
 use url::Url;
@@ -41,7 +41,7 @@ const MOST_LIFETIME: Duration = Duration::from_hours(400 * 24);
 /// Characters of a secret that cookies are sealed by.
 const LEAST_SECRET: usize = 32;
 
-fn compile(value: Value<'_>, context: &GuardContext<'_>) -> Option<Arc<dyn Guard>> {
+fn compile(value: Value<'_>, context: &GuardContext<'_>) -> Option<Arc<dyn RequestGuard>> {
     let mut table = value.table()?;
     let issuer = needed(
         &mut table,

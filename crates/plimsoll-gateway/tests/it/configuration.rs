@@ -1,5 +1,6 @@
 //! Errors in the configuration: all of them, each with its key and what to do.
 
+use plimsoll_server::config::ConfigProblem;
 use plimsoll_testkit::http::get;
 
 use crate::server::{Served, compiled, named};
@@ -229,5 +230,21 @@ fn a_configuration_of_expressgateway_serves_once_it_is_translated() {
     let gateway = Served::new(&imported.toml);
     for _ in 0..8 {
         assert_eq!(get(gateway.address(), "/").text(), "behind");
+    }
+}
+
+/// The examples of docs/auth.md, but for files that are not there.
+#[test]
+fn the_examples_of_the_page_load() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/auth.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let blocks: Vec<_> = page.split("```toml\n").skip(1).collect();
+    assert!(blocks.len() >= 4, "{}", blocks.len());
+    for block in blocks {
+        let (text, _) = block.split_once("```").unwrap();
+        let problems = compiled(text).err().unwrap_or_default();
+        let missing = |it: &ConfigProblem| it.message.contains("No such file");
+        let others: Vec<_> = problems.iter().filter(|it| !missing(it)).collect();
+        assert!(others.is_empty(), "{others:?}\n{text}");
     }
 }

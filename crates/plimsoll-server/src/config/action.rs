@@ -14,7 +14,7 @@ use crate::config::document::Value;
 use crate::config::paths::NamedPaths;
 use crate::counters::Counters;
 use crate::engine::Serves;
-use crate::middleware::{Guard, OwnFields};
+use crate::middleware::{OwnFields, RequestGuard};
 use crate::observe::access_log::AccessLog;
 use crate::observe::admin::AdminApis;
 use crate::observe::notice::Notices;
@@ -69,7 +69,7 @@ pub struct GuardKind {
 }
 
 /// Compiles the value of a guard's key, noting what is wrong in it; yields nothing if anything is.
-pub type CompileGuard = fn(Value<'_>, &GuardContext<'_>) -> Option<Arc<dyn Guard>>;
+pub type CompileGuard = fn(Value<'_>, &GuardContext<'_>) -> Option<Arc<dyn RequestGuard>>;
 
 /// Where a guard has its place.
 #[derive(Debug, Clone, Copy)]

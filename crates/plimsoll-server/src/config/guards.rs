@@ -10,14 +10,14 @@ use crate::config::Context;
 use crate::config::action::GuardContext;
 use crate::config::document::{Table, Value, as_text};
 use crate::config::middleware::{Placement, refusal};
-use crate::middleware::{BasicAuth, CertificateRule, Guard, PasswordFile, PasswordHash};
+use crate::middleware::{BasicAuth, CertificateRule, PasswordFile, PasswordHash, RequestGuard};
 
 /// The guards of other crates.
 pub(super) fn guards(
     table: &mut Table<'_>,
     context: &Context<'_>,
     placement: &Placement<'_>,
-) -> Vec<Arc<dyn Guard>> {
+) -> Vec<Arc<dyn RequestGuard>> {
     let mounted = GuardContext {
         paths: context.paths,
         prefix: placement.prefix,

@@ -87,7 +87,7 @@ pub(crate) struct Notes {
     /// The user, by its credentials.
     pub(crate) user: Option<Rc<str>>,
     /// What is proved about the user.
-    pub(crate) claims: Option<Rc<dyn Claims>>,
+    pub(crate) claims: Option<Rc<dyn ProvedClaims>>,
     /// Upstream of the request.
     pub(crate) upstream: Option<UpstreamNote>,
     /// Routes and paths that it was led to after the first.
@@ -95,7 +95,7 @@ pub(crate) struct Notes {
 }
 
 /// What a token or a session proves about the sender of a request, by the names of its claims.
-pub trait Claims: fmt::Debug {
+pub trait ProvedClaims: fmt::Debug {
     /// Appends the value of a claim as it may stand in a header field; false if there is none.
     fn write(&self, name: &str, out: &mut Vec<u8>) -> bool;
 }
@@ -550,7 +550,7 @@ impl<'a> Request<'a> {
     }
 
     /// Notes what is proved about the sender, for places.
-    pub fn proves(&self, claims: Rc<dyn Claims>) {
+    pub fn proves(&self, claims: Rc<dyn ProvedClaims>) {
         self.content.latest().notes.borrow_mut().claims = Some(claims);
     }
 

@@ -12,7 +12,7 @@ use crate::worker::context::WorkerContext;
 ///
 /// It stands where `basic_auth` does: behind `addresses` and limits, before `request_headers`. What it proves about the
 /// sender it notes by [`Request::proves`](crate::Request::proves) and [`Request::sent_by`](crate::Request::sent_by).
-pub trait Guard: fmt::Debug + Send + Sync {
+pub trait RequestGuard: fmt::Debug + Send + Sync {
     /// `inner` for the requests that pass; made anew on each worker, once for each generation of the configuration.
     fn over(&self, worker: &WorkerContext, inner: Rc<dyn Action>) -> Rc<dyn Action>;
 
