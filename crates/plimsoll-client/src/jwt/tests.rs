@@ -411,3 +411,29 @@ fn claims_are_shown_so_that_no_reader_takes_them_for_more() {
         assert_eq!(claims.shown(name).as_deref(), shown, "{name}");
     }
 }
+
+proptest::proptest! {
+    /// Whatever is changed of a token, it is refused, and nothing panics.
+    #[test]
+    fn no_other_text_is_taken_for_a_token(
+        at in 0_usize..1000, change in 1_u8.., header in ".{0,60}", claims in ".{0,60}", whole in ".{0,200}",
+    ) {
+        let issuer = Issuer::new();
+        let token = issuer.token(&json!({ "alg": "EdDSA", "kid": "ed" }), r#"{"sub":"a"}"#);
+        let mut bytes = token.clone().into_bytes();
+        let at = at % bytes.len();
+        bytes[at] ^= change;
+        let changed = String::from_utf8_lossy(&bytes).into_owned();
+        proptest::prop_assert!(issuer.verify(&changed).is_err(), "{changed}");
+        let made_up = format!("{}.{}.AA", encoded(header.as_bytes()), encoded(claims.as_bytes()));
+        for text in [made_up, whole.clone(), format!("{whole}.{header}.{claims}")] {
+            proptest::prop_assert!(issuer.verify(&text).is_err());
+        }
+        if let Ok(keys) = JwtKeySet::parse(whole.as_bytes()) {
+            proptest::prop_assert!(keys.count() > 0);
+        }
+        if let Some(shown) = JwtClaims::parse(claims.as_bytes()).and_then(|it| it.shown(&header)) {
+            proptest::prop_assert!(!shown.contains(char::is_control));
+        }
+    }
+}
