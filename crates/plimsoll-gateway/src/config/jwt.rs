@@ -185,10 +185,7 @@ fn keys(
     if refresh < Duration::from_secs(1) {
         table.wrong("`refresh` is 1s or more", None);
     }
-    let trust = match ca {
-        None => Some(Trust::PublicRoots),
-        Some(value) => trusted(&value, context),
-    };
+    let trust = trust(table, ca, context);
     let (origin, fixed) = match value {
         Some(value) => origin(&value, context)?,
         None => (discovered(table, issuers?)?, None),
@@ -207,15 +204,29 @@ fn keys(
     Some(states.state(&identity, || KeySource::new(plan, fixed)))
 }
 
-/// Certificates of authorities that are believed instead of the public ones.
-pub(super) fn trusted(value: &Value<'_>, context: &GuardContext<'_>) -> Option<Trust> {
-    let trust = Trust::Only(context.paths.read(value)?);
+/// Whose certificates are believed: those of a file, or the public ones. Both are read now, since the server may give up
+/// the right to read them later.
+pub(super) fn trust(
+    table: &mut Table<'_>,
+    ca: Option<Value<'_>>,
+    context: &GuardContext<'_>,
+) -> Option<Trust> {
+    let trust = match &ca {
+        None => Trust::PublicRoots,
+        Some(value) => Trust::Only(context.paths.read(value)?),
+    };
     let settings = TlsSettings {
         trust: trust.clone(),
         ..TlsSettings::default()
     };
-    value.check(settings.compile())?;
-    Some(trust)
+    match (settings.compile(), ca) {
+        (Ok(_), _) => Some(trust),
+        (Err(error), Some(value)) => value.wrong(error),
+        (Err(error), None) => {
+            table.wrong(error, None);
+            None
+        }
+    }
 }
 
 fn discovered(table: &mut Table<'_>, issuers: &[String]) -> Option<KeyOrigin> {

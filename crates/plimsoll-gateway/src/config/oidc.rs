@@ -9,10 +9,9 @@ use plimsoll_client::oidc::{OidcClient, OidcProvider, is_protected};
 use plimsoll_model::Secret;
 use plimsoll_server::RequestGuard;
 use plimsoll_server::config::{GuardContext, GuardKind, Table, Value, as_text};
-use plimsoll_wire::tls::Trust;
 use url::Url;
 
-use super::jwt::{claims, some, trusted};
+use super::jwt::{claims, some, trust};
 use crate::jwt::GuardFigures;
 use crate::oidc::{OidcGuard, OidcPlan, Seals};
 
@@ -91,10 +90,8 @@ fn compile(value: Value<'_>, context: &GuardContext<'_>) -> Option<Arc<dyn Reque
         Some(value) => some(value, |text| text.is_empty().then(|| "is empty".to_owned())),
     };
     let has_userinfo = table.boolean("userinfo").unwrap_or(false);
-    let trust = match table.take_value("ca") {
-        None => Some(Trust::PublicRoots),
-        Some(value) => trusted(&value, context),
-    };
+    let ca = table.take_value("ca");
+    let trust = trust(&mut table, ca, context);
     for secret in seal_secrets.iter().flatten() {
         if secret.len() < LEAST_SECRET {
             let hint = "`openssl rand -base64 32` makes one".to_owned();

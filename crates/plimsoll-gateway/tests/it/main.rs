@@ -31,6 +31,8 @@ mod forwarded_fields;
 
 mod grpc;
 
+mod guards;
+
 mod hostile;
 
 mod hostile_http2;
