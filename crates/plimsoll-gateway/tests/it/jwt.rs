@@ -5,6 +5,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use plimsoll_server::config::LogTarget;
 use plimsoll_testkit::http::{HttpResponse, exchange, get, get_with};
 use plimsoll_testkit::{IdentityProvider, MaterialFiles, Origin, eventually};
 use serde_json::{Value, json};
@@ -361,6 +362,35 @@ fn keys_of_files_and_of_the_configuration_need_no_issuer() {
     assert_eq!(with_token(&served, "/", &new).status, 401);
     fs::write(&file, keys.to_string()).unwrap();
     eventually(|| with_token(&served, "/", &new).status == 200);
+}
+
+#[test]
+fn claims_are_known_to_response_fields_and_logs() {
+    let provider = provider();
+    let issuer = provider.url();
+    let files = MaterialFiles::new();
+    let log = files.path("access.log");
+    let served = Served::new(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[log]\nfile = \"{}\"\nformat = \"{{user}} {{jwt.claim:team}} {{status}}\"\n\
+         [[route]]\njwt = {{ issuer = \"{issuer}\", audience = \"api\" }}\nresponse_headers = {{ set = {{ x-who = \"{{jwt.sub}} {{jwt.claim:team}}\" }} }}\nrespond = {{}}\n",
+        log.display()
+    ));
+    let path = log.clone();
+    let opened = served.log().unwrap();
+    let _writer = opened
+        .write_to(Box::new(move || LogTarget::open_file(&path)))
+        .unwrap();
+    let token = provider.token(&json!({ "sub": "ann", "team": "red" }));
+    for _ in 0..2 {
+        let response = with_token(&served, "/", &token);
+        assert_eq!(response.field("x-who"), Some("ann red"), "{response:?}");
+    }
+    get(served.address(), "/");
+    let lines = || fs::read_to_string(&log).unwrap_or_default();
+    eventually(|| lines().lines().count() == 3);
+    let lines = lines();
+    let lines: Vec<_> = lines.lines().collect();
+    assert_eq!(lines, ["ann red 200", "ann red 200", "- - 401"]);
 }
 
 #[test]

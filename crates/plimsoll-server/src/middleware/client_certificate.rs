@@ -36,8 +36,8 @@ impl CertificateRule {
         let is_one_of = |wanted: &[String], part| {
             wanted.is_empty() || shown(part).is_some_and(|value| wanted.contains(&value))
         };
-        // Without a certificate there is no digest.
-        shown(CertificatePart::Sha256).is_some()
+        let tls = request.connection().tls.as_ref();
+        tls.is_some_and(|tls| !tls.client_certificates.is_empty())
             && is_one_of(&self.sha256, CertificatePart::Sha256)
             && is_one_of(&self.subjects, CertificatePart::Subject)
             && (self.names.is_empty()
