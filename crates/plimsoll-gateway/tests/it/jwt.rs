@@ -7,7 +7,7 @@ use std::thread;
 
 use plimsoll_server::config::LogTarget;
 use plimsoll_testkit::http::{HttpResponse, exchange, get, get_with};
-use plimsoll_testkit::{IdentityProvider, MaterialFiles, Origin, eventually};
+use plimsoll_testkit::{Authority, IdentityProvider, MaterialFiles, Origin, Script, eventually};
 use serde_json::{Value, json};
 
 use crate::server::{Served, compiled};
@@ -464,7 +464,7 @@ fn a_reload_keeps_the_keys() {
 #[test]
 fn a_cache_does_not_send_what_was_for_the_owner_of_another_token() {
     let answer = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 2\r\n\r\nhi";
-    let origin = Origin::scripted(plimsoll_testkit::Script::serve(answer));
+    let origin = Origin::scripted(Script::serve(answer));
     let provider = provider();
     let served = gateway(&provider, &origin, "pass_on = false", "cache = true");
     for name in ["ann", "bob"] {
@@ -513,6 +513,55 @@ respond = {}
         let is_there = problems.iter().any(|it| it.starts_with(expected));
         assert!(is_there, "{expected}: {problems:#?}");
     }
+}
+
+#[test]
+fn keys_are_fetched_by_tls_from_whom_the_configuration_trusts_and_within_limits() {
+    let (provider, origin, files) = (provider(), Origin::hello(), MaterialFiles::new());
+    let mut keys = Value::Null;
+    provider.set(|state| keys = state.keys());
+    let authority = Authority::new();
+    let ca = files.write("ca.pem", &authority.pem());
+    let leaf = authority.issue(&["127.0.0.1"]);
+    let serving = |status: &str, fields: &str, content: String| {
+        let length = content.len();
+        let answer =
+            format!("HTTP/1.1 {status}\r\n{fields}Content-Length: {length}\r\n\r\n{content}");
+        Origin::builder()
+            .tls(leaf.server_config())
+            .script(move |_| Script::serve(answer.clone()))
+            .start()
+    };
+    let content = keys.to_string();
+    let elsewhere = serving("200 OK", "", content.clone());
+    let redirect = format!("Location: {}\r\n", elsewhere.url("/keys"));
+    let token = provider.token(&json!({}));
+    for (source, expected) in [
+        (serving("200 OK", "", content.clone()), 200),
+        (
+            serving("200 OK", "", format!("{content}{}", " ".repeat(600_000))),
+            503,
+        ),
+        (serving("302 Found", &redirect, String::new()), 503),
+        (serving("404 Not Found", "", content.clone()), 503),
+        (serving("200 OK", "", "<html>".to_owned()), 503),
+    ] {
+        let keys = format!(
+            "jwks = \"{}\", ca = \"{}\"",
+            source.url("/keys"),
+            ca.display()
+        );
+        let served = gateway(&provider, &origin, &keys, "");
+        assert_eq!(with_token(&served, "/", &token).status, expected);
+        assert!(source.requests() >= 1);
+    }
+    // Of an authority that is not trusted.
+    let source = serving("200 OK", "", content);
+    let keys = format!("jwks = \"{}\"", source.url("/keys"));
+    let served = gateway(&provider, &origin, &keys, "");
+    assert_eq!(with_token(&served, "/", &token).status, 503);
+    assert_eq!(source.requests(), 0);
+    assert_eq!(elsewhere.requests(), 0, "no redirect is followed");
 }
 
 #[test]
