@@ -162,8 +162,7 @@ impl Action for Verifying {
                 let (verifier, token) = (Rc::clone(verifier), token.to_owned());
                 let kept = request.into_owned();
                 Answer::Later(Box::pin(async move {
-                    wait.end().await;
-                    let answer = match verifier.verified(&token) {
+                    let answer = match verifier.verified_later(&token, wait).await {
                         Ok(token) => verifier.pass(&kept.request(), &token),
                         Err(Refused::By(error)) => Answer::now(verifier.refusal(&error)),
                         Err(Refused::Keys(version)) => Answer::now(verifier.no_keys(version)),
@@ -218,6 +217,26 @@ impl Verifier {
         self.cache.borrow_mut().keep(token, &verified);
         self.count(GuardOutcome::Verified);
         Ok(verified)
+    }
+
+    /// The token, once other keys have been read. A read that was under way may have begun before there was the key of the
+    /// token, so another one may follow.
+    async fn verified_later(
+        &self,
+        token: &str,
+        wait: KeyWait,
+    ) -> Result<Rc<VerifiedToken>, Refused> {
+        wait.end().await;
+        match self.verified(token) {
+            Err(Refused::Keys(version)) => match self.keeper.want(version) {
+                KeyWait::NotNow => Err(Refused::Keys(version)),
+                wait => {
+                    wait.end().await;
+                    self.verified(token)
+                }
+            },
+            verified => verified,
+        }
     }
 
     fn refusal(&self, error: &JwtError) -> plimsoll_server::Response {

@@ -252,7 +252,10 @@ fn unknown_keys_do_not_make_a_fetch_each() {
 #[test]
 fn keys_rotate_under_load_without_a_refused_request() {
     let (provider, origin) = (provider(), Origin::hello());
-    let served = gateway(&provider, &origin, "refetch = \"0s\"", "");
+    let (issuer, to) = (provider.url(), origin.url(""));
+    let served = Served::new(&format!(
+        "threads = 4\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\njwt = {{ issuer = \"{issuer}\", audience = \"api\", refetch = \"0s\" }}\nproxy = \"{to}\"\n"
+    ));
     let address = served.address();
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
