@@ -19,7 +19,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::header::HeaderName;
-use plimsoll_client::jwt::{JwtClaims, JwtError, JwtRules, JwtValidity, verify_jwt};
+use plimsoll_client::jwt::{
+    JwtClaims, JwtError, JwtRules, JwtValidity, unverified_issuer, verify_jwt,
+};
 use plimsoll_model::Clock as _;
 use plimsoll_server::{
     Action, Answer, Outcome, ProvedClaims, Request, RequestGuard, WorkerContext,
@@ -36,8 +38,8 @@ pub(crate) use self::places::{TokenPlace, TokenPlaces, without_cookies};
 /// Settings of `jwt`.
 #[derive(Debug)]
 pub(crate) struct JwtPlan {
-    pub(crate) rules: JwtRules,
-    pub(crate) keys: Arc<KeySource>,
+    /// The issuers, at least one.
+    pub(crate) issuers: Vec<IssuerPlan>,
     pub(crate) from: TokenPlaces,
     /// The server gets the token.
     pub(crate) is_passed_on: bool,
@@ -49,6 +51,13 @@ pub(crate) struct JwtPlan {
     pub(crate) counts: Arc<GuardCounts>,
 }
 
+/// An issuer of accepted tokens, or several with the same keys.
+#[derive(Debug)]
+pub(crate) struct IssuerPlan {
+    pub(crate) rules: JwtRules,
+    pub(crate) keys: Arc<KeySource>,
+}
+
 /// A token that was verified.
 #[derive(Debug)]
 pub(crate) struct VerifiedToken {
@@ -56,8 +65,8 @@ pub(crate) struct VerifiedToken {
     /// `sub`, if it may stand in a log.
     subject: Option<Rc<str>>,
     validity: JwtValidity,
-    /// The version of the keys that it was verified by.
-    version: u64,
+    /// The number of the issuer, and the version of the keys that it was verified by.
+    keys: (usize, u64),
 }
 
 impl VerifiedToken {
@@ -67,7 +76,7 @@ impl VerifiedToken {
             subject: claims.shown("sub").map(Rc::from),
             claims,
             validity,
-            version: 0,
+            keys: (0, 0),
         }
     }
 
@@ -101,11 +110,12 @@ pub(crate) struct JwtGuard(pub(crate) Arc<JwtPlan>);
 impl RequestGuard for JwtGuard {
     fn over(&self, worker: &WorkerContext, inner: Rc<dyn Action>) -> Rc<dyn Action> {
         let plan = Arc::clone(&self.0);
-        let keeper = Keeper::start(&plan.keys, worker);
+        let issuers = plan.issuers.iter();
+        let keepers = issuers.map(|it| Keeper::start(&it.keys, worker));
         Rc::new(Verifying(Rc::new(Verifier {
             cache: RefCell::new(TokenCache::new(plan.cached)),
             worker: worker.worker(),
-            keeper,
+            keepers: keepers.collect(),
             plan,
             inner,
         })))
@@ -121,7 +131,8 @@ struct Verifying(Rc<Verifier>);
 
 struct Verifier {
     plan: Arc<JwtPlan>,
-    keeper: Keeper,
+    /// Of the keys of each issuer.
+    keepers: Box<[Keeper]>,
     cache: RefCell<TokenCache>,
     worker: usize,
     inner: Rc<dyn Action>,
@@ -131,8 +142,8 @@ struct Verifier {
 enum Refused {
     /// It is wrong.
     By(JwtError),
-    /// Other keys may verify it than those of this version, if there are any.
-    Keys(u64),
+    /// Other keys of the issuer of this number may verify it than those of this version, if there are any.
+    Keys(usize, u64),
 }
 
 impl Action for Verifying {
@@ -154,8 +165,8 @@ impl Action for Verifying {
         match verifier.verified(token) {
             Ok(token) => verifier.pass(request, &token),
             Err(Refused::By(error)) => Answer::now(verifier.refusal(&error)),
-            Err(Refused::Keys(version)) => {
-                let wait = match verifier.keeper.want(version) {
+            Err(Refused::Keys(issuer, version)) => {
+                let wait = match verifier.want(issuer, version) {
                     KeyWait::NotNow => return Answer::now(verifier.no_keys(version)),
                     wait => wait,
                 };
@@ -165,7 +176,7 @@ impl Action for Verifying {
                     let answer = match verifier.verified_later(&token, wait).await {
                         Ok(token) => verifier.pass(&kept.request(), &token),
                         Err(Refused::By(error)) => Answer::now(verifier.refusal(&error)),
-                        Err(Refused::Keys(version)) => Answer::now(verifier.no_keys(version)),
+                        Err(Refused::Keys(_, version)) => Answer::now(verifier.no_keys(version)),
                     };
                     answered(answer).await
                 }))
@@ -194,17 +205,21 @@ impl Verifier {
     /// The token, from the memory of the worker or verified now.
     fn verified(&self, token: &str) -> Result<Rc<VerifiedToken>, Refused> {
         let now = seconds();
-        let version = self.plan.keys.version();
-        let remembered = self.cache.borrow_mut().find(token, version, now);
+        let is_current = |(issuer, version): (usize, u64)| {
+            let issuer = self.plan.issuers.get(issuer);
+            issuer.is_some_and(|it| it.keys.version() == version)
+        };
+        let remembered = self.cache.borrow_mut().find(token, is_current, now);
         if let Some(verified) = remembered {
             self.count(GuardOutcome::Remembered);
             return Ok(verified);
         }
-        let rules = &self.plan.rules;
-        let (keys, version) = self.plan.keys.current();
-        let keys = keys.ok_or(Refused::Keys(version))?;
+        let (number, issuer) = self.issuer(token).ok_or(Refused::By(JwtError::Issuer))?;
+        let rules = &issuer.rules;
+        let (keys, version) = issuer.keys.current();
+        let keys = keys.ok_or(Refused::Keys(number, version))?;
         let claims = verify_jwt(token, &keys, &rules.algorithms).map_err(|error| match error {
-            JwtError::UnknownKey => Refused::Keys(version),
+            JwtError::UnknownKey => Refused::Keys(number, version),
             error => Refused::By(error),
         })?;
         let validity = rules.check(&claims, now).map_err(Refused::By)?;
@@ -212,11 +227,27 @@ impl Verifier {
             subject: claims.shown("sub").map(Rc::from),
             claims,
             validity,
-            version,
+            keys: (number, version),
         });
         self.cache.borrow_mut().keep(token, &verified);
         self.count(GuardOutcome::Verified);
         Ok(verified)
+    }
+
+    /// The issuer that a token says it is of, with its number: the only one, whatever the token says.
+    fn issuer(&self, token: &str) -> Option<(usize, &IssuerPlan)> {
+        if let [only] = self.plan.issuers.as_slice() {
+            return Some((0, only));
+        }
+        let named = unverified_issuer(token)?;
+        let mut issuers = self.plan.issuers.iter().enumerate();
+        issuers.find(|(_, it)| it.rules.issuers.contains(&named))
+    }
+
+    /// Has the keys of an issuer read again.
+    fn want(&self, issuer: usize, version: u64) -> KeyWait {
+        let keeper = self.keepers.get(issuer);
+        keeper.map_or(KeyWait::NotNow, |keeper| keeper.want(version))
     }
 
     /// The token, once other keys have been read. A read that was under way may have begun before there was the key of the
@@ -228,8 +259,8 @@ impl Verifier {
     ) -> Result<Rc<VerifiedToken>, Refused> {
         wait.end().await;
         match self.verified(token) {
-            Err(Refused::Keys(version)) => match self.keeper.want(version) {
-                KeyWait::NotNow => Err(Refused::Keys(version)),
+            Err(Refused::Keys(issuer, version)) => match self.want(issuer, version) {
+                KeyWait::NotNow => Err(Refused::Keys(issuer, version)),
                 wait => {
                     wait.end().await;
                     self.verified(token)

@@ -108,7 +108,7 @@ impl SigningIn {
         let plan = &self.plan;
         let mut sealed = session::cookies(request, &plan.cookie);
         sealed.find_map(|sealed| {
-            let remembered = self.sessions.borrow_mut().find(sealed, 0, now);
+            let remembered = self.sessions.borrow_mut().find(sealed, |_| true, now);
             let outcome = match remembered {
                 Some(_) => GuardOutcome::Remembered,
                 None => GuardOutcome::Verified,

@@ -84,6 +84,14 @@ pub fn verify_jwt(
     JwtClaims::parse(&decoded(claims)?).ok_or(JwtError::Malformed)
 }
 
+/// What a token says its issuer is, to choose keys by. Nothing of it is verified.
+pub fn unverified_issuer(token: &str) -> Option<String> {
+    let mut parts = token.get(..MOST_JWT_BYTES.min(token.len()))?.split('.');
+    let claims = parts.nth(1)?;
+    let claims = JwtClaims::parse(&decoded(claims).ok()?)?;
+    claims.text("iss").map(str::to_owned)
+}
+
 /// Strict: without padding, other characters or bits left over, so a token has one spelling.
 fn decoded(part: &str) -> Result<Vec<u8>, JwtError> {
     let decoded = BASE64_URL_SAFE_NO_PAD.decode(part);

@@ -12,8 +12,8 @@ use plimsoll_wire::tls::{TlsSettings, Trust};
 use url::Url;
 
 use crate::jwt::{
-    Challenge, GuardFigures, JwtGuard, JwtPlan, KeyOrigin, KeyPlan, KeySource, TokenPlace,
-    TokenPlaces, read_file,
+    Challenge, GuardFigures, IssuerPlan, JwtGuard, JwtPlan, KeyOrigin, KeyPlan, KeySource,
+    TokenPlace, TokenPlaces, read_file,
 };
 
 /// The guard `jwt`.
@@ -31,41 +31,66 @@ const CACHED: usize = 1024;
 /// The most that clocks may differ: beyond it, expiry would mean little.
 const MOST_LEEWAY: Duration = Duration::from_mins(10);
 
+/// A table, or one for each issuer. What is not of an issuer stands in the first of them.
 fn compile(value: Value<'_>, context: &GuardContext<'_>) -> Option<Arc<dyn RequestGuard>> {
-    let mut table = value.table()?;
-    let issuers = issuers(&mut table);
-    let audiences = audiences(&mut table);
-    let algorithms = algorithms(&mut table);
-    let required = match table.table("claims") {
-        None => Some(Vec::new()),
-        Some(table) => claims(table),
-    };
+    if value.is_table() {
+        return guard(value.table()?, Vec::new(), context);
+    }
+    if value.to_toml().as_array().is_none_or(Vec::is_empty) {
+        return value.wrong("must be a table, or an array of tables");
+    }
+    let mut tables = value.elements().into_iter();
+    let first = tables.next()?;
+    // Every mistake is to be found.
+    let others: Vec<_> = tables
+        .map(|value| {
+            let mut table = value.table()?;
+            let issuer = issuer(&mut table, context);
+            table.finish();
+            issuer
+        })
+        .collect();
+    guard(first.table()?, others, context)
+}
+
+/// - `others`: further issuers; nothing for one with a mistake.
+fn guard(
+    mut table: Table<'_>,
+    others: Vec<Option<IssuerPlan>>,
+    context: &GuardContext<'_>,
+) -> Option<Arc<dyn RequestGuard>> {
+    let first = issuer(&mut table, context);
     let from = match table.take_value("from") {
         None => Some(vec![TokenPlace::Authorization]),
         Some(value) => places(value),
     };
-    let leeway = table.duration("leeway").unwrap_or(LEEWAY);
-    if leeway > MOST_LEEWAY {
-        table.wrong("`leeway` is 10 minutes at most", None);
-    }
-    let keys = keys(&mut table, context, issuers.as_deref());
     let pass_on = table.boolean("pass_on").unwrap_or(true);
     let optional = table.boolean("optional").unwrap_or(false);
     let realm = table.text("realm").unwrap_or_else(|| "plimsoll".to_owned());
     let cached = table.count("cache", 0..=1_000_000).unwrap_or(CACHED);
+    let issuers = std::iter::once(first).chain(others);
+    let issuers = issuers.collect::<Option<Vec<_>>>();
+    if let Some(issuers) = &issuers {
+        let names: Vec<_> = issuers.iter().flat_map(|it| &it.rules.issuers).collect();
+        let twice = names.iter().enumerate().find(|(at, name)| {
+            let before = names.get(..*at).unwrap_or_default();
+            before.contains(name)
+        });
+        if let Some((_, name)) = twice {
+            table.wrong(
+                format!("`{name}` is an issuer in more than one table"),
+                None,
+            );
+        }
+    }
     table.finish();
-    let keys = keys?;
     let figures = context.counters.figures::<GuardFigures>();
-    figures.add_keys(&keys);
+    let issuers = issuers?;
+    for issuer in &issuers {
+        figures.add_keys(&issuer.keys);
+    }
     Some(Arc::new(JwtGuard(Arc::new(JwtPlan {
-        rules: JwtRules {
-            issuers: issuers?,
-            audiences: audiences?,
-            leeway,
-            algorithms: algorithms?,
-            required: required?,
-        },
-        keys,
+        issuers,
         from: TokenPlaces(from?),
         is_passed_on: pass_on,
         is_optional: optional,
@@ -73,6 +98,32 @@ fn compile(value: Value<'_>, context: &GuardContext<'_>) -> Option<Arc<dyn Reque
         cached,
         counts: figures.counts(KIND.key, context.name),
     }))))
+}
+
+/// The keys of a table that are of its issuer.
+fn issuer(table: &mut Table<'_>, context: &GuardContext<'_>) -> Option<IssuerPlan> {
+    let issuers = issuers(table);
+    let audiences = audiences(table);
+    let algorithms = algorithms(table);
+    let required = match table.table("claims") {
+        None => Some(Vec::new()),
+        Some(table) => claims(table),
+    };
+    let leeway = table.duration("leeway").unwrap_or(LEEWAY);
+    if leeway > MOST_LEEWAY {
+        table.wrong("`leeway` is 10 minutes at most", None);
+    }
+    let keys = keys(table, context, issuers.as_deref());
+    Some(IssuerPlan {
+        keys: keys?,
+        rules: JwtRules {
+            issuers: issuers?,
+            audiences: audiences?,
+            leeway,
+            algorithms: algorithms?,
+            required: required?,
+        },
+    })
 }
 
 /// One name or several, at least one of them.

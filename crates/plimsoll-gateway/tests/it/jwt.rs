@@ -478,6 +478,80 @@ fn a_cache_does_not_send_what_was_for_the_owner_of_another_token() {
 }
 
 #[test]
+fn each_of_several_issuers_has_keys_and_rules_of_its_own() {
+    let (staff, shop) = (provider(), provider());
+    let text = format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nrespond = {{ template = \"{{jwt.iss}} {{jwt.sub}}\" }}\n\
+         [[route.jwt]]\nissuer = \"{}\"\naudience = \"api\"\nrefetch = \"0s\"\n\
+         [[route.jwt]]\nissuer = \"{}\"\naudience = \"shop\"\nclaims = {{ role = \"buyer\" }}\n",
+        staff.url(),
+        shop.url()
+    );
+    let document = serde_json::to_value(toml::from_str::<toml::Table>(&text).unwrap()).unwrap();
+    let schema = serde_json::from_str(plimsoll_server::config::SCHEMA).unwrap();
+    jsonschema::validate(&schema, &document).unwrap();
+    let served = Served::new(&text);
+    let buyer = json!({ "aud": "shop", "role": "buyer", "sub": "bob" });
+    let accepted = [
+        (
+            staff.token(&json!({ "sub": "ann" })),
+            format!("{} ann", staff.url()),
+        ),
+        (shop.token(&buyer), format!("{} bob", shop.url())),
+    ];
+    for (token, expected) in &accepted {
+        for _ in 0..2 {
+            let response = with_token(&served, "/", token);
+            assert_eq!((response.status, response.text()), (200, expected.as_str()));
+        }
+    }
+    let of_staff = json!({ "iss": staff.url(), "aud": "api" });
+    for (token, status, reason) in [
+        // The shop signs in the name of the staff.
+        (shop.token(&of_staff), 401, "signature"),
+        (shop.token(&json!({})), 401, "another audience"),
+        (shop.token(&json!({ "aud": "shop" })), 403, "`role`"),
+        (staff.token(&buyer), 401, "another audience"),
+        (
+            staff.token(&json!({ "iss": "https://other.test" })),
+            401,
+            "another issuer",
+        ),
+        (staff.token(&json!({ "iss": null })), 401, "another issuer"),
+        ("a.b.c".to_owned(), 401, "another issuer"),
+    ] {
+        let response = with_token(&served, "/", &token);
+        assert_eq!(response.status, status, "{response:?}");
+        assert!(
+            challenge(&response).contains(reason),
+            "{reason}: {response:?}"
+        );
+    }
+    // Keys of one that change leave what is remembered of the other.
+    staff.rotate("second");
+    assert_eq!(
+        with_token(&served, "/", &staff.token(&json!({}))).status,
+        200
+    );
+    assert_eq!(with_token(&served, "/", &accepted[1].0).status, 200);
+    assert_eq!(shop.requests("GET /jwks"), 1);
+    let twice = text.replace(&shop.url(), &staff.url());
+    let problems = compiled(&twice).unwrap_err();
+    assert!(
+        problems[0]
+            .to_string()
+            .contains("is an issuer in more than one table"),
+        "{problems:?}"
+    );
+    let odd = text.replace("claims = { role = \"buyer\" }", "from = \"cookie:a\"");
+    assert!(
+        compiled(&odd).unwrap_err()[0]
+            .to_string()
+            .contains("unknown key")
+    );
+}
+
+#[test]
 fn mistakes_are_reported_with_what_to_do() {
     let text = r#"
 [[listen]]

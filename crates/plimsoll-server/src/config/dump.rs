@@ -15,7 +15,7 @@ use crate::observe::admin::{AdminMethod, AdminPath};
 /// at an authority, and keys in the configuration, which may have their private part.
 const SECRET_TABLES: [&str; 3] = ["users", "external_account", "keys"];
 
-/// A table about tokens, which holds none.
+/// A table about tokens, or several, which hold none.
 const OPEN_TABLE: &str = "jwt";
 
 /// `/config`: the file that was compiled.
@@ -45,7 +45,7 @@ fn shown(text: &str) -> String {
 }
 
 fn mask(key: &str, value: &mut Value, is_secret: bool) {
-    let is_open = key == OPEN_TABLE && value.is_table();
+    let is_open = key == OPEN_TABLE && (value.is_table() || value.is_array());
     let is_secret = is_secret || (is_secret_name(key) && !is_open) || SECRET_TABLES.contains(&key);
     match value {
         Value::String(text) if is_secret => MASK.clone_into(text),
@@ -80,6 +80,8 @@ mod tests {
             basic_auth = { realm = "a", users = { alice = "hunter2" } }
             proxy = { to = "http://alice:hunter2@127.0.0.1:1/x", headers = { authorization = "hunter2", x-a = "b" } }
             jwt = { issuer = "https://id.example", audience = "api", jwks = { keys = [{ kty = "RSA", d = "hunter2" }] } }
+            [[route]]
+            jwt = [{ issuer = "https://other.example" }]
             oidc = { issuer = "https://op.example", client_secret = "hunter2", secret = ["hunter2"] }
             [admin]
             token = """
@@ -96,6 +98,7 @@ hunter2"""
             "https://id.example",
             "audience = \"api\"",
             "https://op.example",
+            "https://other.example",
         ] {
             assert!(shown.contains(kept), "{kept}: {shown}");
         }
