@@ -18,7 +18,9 @@ pub use crate::jwt::algorithm::JwtAlgorithm;
 pub use crate::jwt::claims::JwtClaims;
 pub use crate::jwt::keys::{JwtKeySet, JwtKeySetError};
 pub use crate::jwt::rules::{JwtRules, JwtValidity, RequiredClaim};
-pub use crate::jwt::token::{JwtError, MOST_JWT_BYTES, unverified_issuer, verify_jwt};
+pub use crate::jwt::token::{
+    JwtError, MOST_JWT_BYTES, unverified_issuer, verify_jwt, verify_typed_jwt,
+};
 
 #[cfg(test)]
 mod tests;

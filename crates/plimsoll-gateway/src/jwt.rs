@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use http::header::HeaderName;
 use plimsoll_client::jwt::{
-    JwtClaims, JwtError, JwtRules, JwtValidity, unverified_issuer, verify_jwt,
+    JwtClaims, JwtError, JwtRules, JwtValidity, unverified_issuer, verify_typed_jwt,
 };
 use plimsoll_model::Clock as _;
 use plimsoll_server::{
@@ -54,6 +54,8 @@ pub(crate) struct JwtPlan {
 /// An issuer of accepted tokens, or several with the same keys.
 #[derive(Debug)]
 pub(crate) struct IssuerPlan {
+    /// The type of accepted tokens, by `typ` of their headers; any unless given.
+    pub(crate) of_type: Option<String>,
     pub(crate) rules: JwtRules,
     pub(crate) keys: Arc<KeySource>,
 }
@@ -218,7 +220,9 @@ impl Verifier {
         let rules = &issuer.rules;
         let (keys, version) = issuer.keys.current();
         let keys = keys.ok_or(Refused::Keys(number, version))?;
-        let claims = verify_jwt(token, &keys, &rules.algorithms).map_err(|error| match error {
+        let of_type = issuer.of_type.as_deref();
+        let claims = verify_typed_jwt(token, &keys, &rules.algorithms, of_type);
+        let claims = claims.map_err(|error| match error {
             JwtError::UnknownKey => Refused::Keys(number, version),
             error => Refused::By(error),
         })?;

@@ -197,6 +197,26 @@ fn a_token_brings_no_keys_of_its_own() {
 }
 
 #[test]
+fn a_type_can_be_required() {
+    let issuer = Issuer::new();
+    for (named, wanted, is_accepted) in [
+        (json!("at+jwt"), "at+jwt", true),
+        (json!("application/AT+JWT"), "at+jwt", true),
+        (json!("at+jwt"), "application/at+jwt", true),
+        (json!("JWT"), "at+jwt", false),
+        (json!(""), "at+jwt", false),
+        (json!(null), "at+jwt", false),
+        (json!(["at+jwt"]), "at+jwt", false),
+    ] {
+        let token = issuer.token(&json!({ "alg": "ES256", "typ": named }), "{}");
+        let algorithms = &JwtAlgorithm::ALL;
+        let typed = verify_typed_jwt(&token, &issuer.keys(), algorithms, Some(wanted));
+        assert_eq!(typed.is_ok(), is_accepted, "{named} {wanted}: {typed:?}");
+        assert!(issuer.verify(&token).is_ok());
+    }
+}
+
+#[test]
 fn keys_say_what_they_are_for() {
     let issuer = Issuer::new();
     let changed = |change: fn(&mut Value)| {

@@ -23,6 +23,9 @@ pub enum JwtError {
     /// It is signed by an algorithm that is not accepted.
     #[error("tokens signed by `{0}` are not accepted")]
     Algorithm(String),
+    /// It is of another type.
+    #[error("tokens of the type `{0}` are not accepted")]
+    Type(String),
     /// None of the keys is that of the token.
     #[error("the key of the token is not known")]
     UnknownKey,
@@ -56,6 +59,17 @@ pub fn verify_jwt(
     keys: &JwtKeySet,
     algorithms: &[JwtAlgorithm],
 ) -> Result<JwtClaims, JwtError> {
+    verify_typed_jwt(token, keys, algorithms, None)
+}
+
+/// The same for tokens of one type alone, such as `at+jwt` (RFC 9068): a token of another one is for another use (RFC 8725,
+/// section 3.11).
+pub fn verify_typed_jwt(
+    token: &str,
+    keys: &JwtKeySet,
+    algorithms: &[JwtAlgorithm],
+    wanted: Option<&str>,
+) -> Result<JwtClaims, JwtError> {
     if token.len() > MOST_JWT_BYTES {
         return Err(JwtError::TooLong);
     }
@@ -65,6 +79,13 @@ pub fn verify_jwt(
     // Extensions that have to be understood (RFC 7515, section 4.1.11); none is.
     if header.contains_key("crit") {
         return Err(JwtError::Malformed);
+    }
+    if let Some(wanted) = wanted {
+        let named = header.get("typ").and_then(Value::as_str);
+        let named = named.unwrap_or_default();
+        if !is_type(named, wanted) {
+            return Err(JwtError::Type(printable(named)));
+        }
     }
     let name = header.get("alg").and_then(Value::as_str);
     let name = name.ok_or(JwtError::Malformed)?;
@@ -82,6 +103,17 @@ pub fn verify_jwt(
         Verdict::NoKey => return Err(JwtError::UnknownKey),
     }
     JwtClaims::parse(&decoded(claims)?).ok_or(JwtError::Malformed)
+}
+
+/// Media types in which `application/` may be left out (RFC 7515, section 4.1.9).
+fn is_type(named: &str, wanted: &str) -> bool {
+    let short = |it: &str| {
+        let it = it.to_ascii_lowercase();
+        it.strip_prefix("application/")
+            .map(str::to_owned)
+            .unwrap_or(it)
+    };
+    short(named) == short(wanted)
 }
 
 /// What a token says its issuer is, to choose keys by. Nothing of it is verified.
@@ -103,7 +135,7 @@ fn printable(name: &str) -> String {
     let characters = name.chars().take(20);
     characters
         .map(|it| match it {
-            'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '+' => it,
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '+' | '/' => it,
             _ => '?',
         })
         .collect()

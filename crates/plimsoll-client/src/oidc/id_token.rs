@@ -55,9 +55,11 @@ impl From<JwtError> for IdTokenError {
             JwtError::Audience => Self::Audience,
             JwtError::Expired => Self::Expired,
             JwtError::Early => Self::Early,
-            JwtError::Malformed | JwtError::TooLong | JwtError::NoExpiry | JwtError::Claim(_) => {
-                Self::Malformed
-            }
+            JwtError::Type(_)
+            | JwtError::Malformed
+            | JwtError::TooLong
+            | JwtError::NoExpiry
+            | JwtError::Claim(_) => Self::Malformed,
         }
     }
 }

@@ -113,8 +113,10 @@ fn issuer(table: &mut Table<'_>, context: &GuardContext<'_>) -> Option<IssuerPla
     if leeway > MOST_LEEWAY {
         table.wrong("`leeway` is 10 minutes at most", None);
     }
+    let of_type = table.text("type");
     let keys = keys(table, context, issuers.as_deref());
     Some(IssuerPlan {
+        of_type,
         keys: keys?,
         rules: JwtRules {
             issuers: issuers?,

@@ -175,7 +175,7 @@ prefix = "/e"
 proxy = {{ to = "all", cache = {{ size = "1MiB", max_object = "1KiB", stale_while_revalidate = "1s", stale_if_error = "1s", default_lifetime = {{ 200 = "1m" }} }} }}
 [[route]]
 prefix = "/f"
-jwt = {{ issuer = ["https://id.test"], audience = "a", jwks = "https://id.test/keys", refresh = "1m", refetch = "1s", algorithms = ["ES256"], from = ["header", "cookie:t"], leeway = "0s", claims = {{ a = "b", c = true, d = ["e"] }}, pass_on = false, optional = true, realm = "r", cache = 0 }}
+jwt = {{ issuer = ["https://id.test"], audience = "a", jwks = "https://id.test/keys", refresh = "1m", refetch = "1s", algorithms = ["ES256"], type = "at+jwt", from = ["header", "cookie:t"], leeway = "0s", claims = {{ a = "b", c = true, d = ["e"] }}, pass_on = false, optional = true, realm = "r", cache = 0 }}
 respond = {{}}
 [[route]]
 prefix = "/g"

@@ -479,13 +479,15 @@ fn a_cache_does_not_send_what_was_for_the_owner_of_another_token() {
 
 #[test]
 fn each_of_several_issuers_has_keys_and_rules_of_its_own() {
-    let (staff, shop) = (provider(), provider());
+    let (staff, shop, typed) = (provider(), provider(), provider());
     let text = format!(
         "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nrespond = {{ template = \"{{jwt.iss}} {{jwt.sub}}\" }}\n\
          [[route.jwt]]\nissuer = \"{}\"\naudience = \"api\"\nrefetch = \"0s\"\n\
-         [[route.jwt]]\nissuer = \"{}\"\naudience = \"shop\"\nclaims = {{ role = \"buyer\" }}\n",
+         [[route.jwt]]\nissuer = \"{}\"\naudience = \"shop\"\nclaims = {{ role = \"buyer\" }}\n\
+         [[route.jwt]]\nissuer = \"{}\"\naudience = \"api\"\ntype = \"at+jwt\"\n",
         staff.url(),
-        shop.url()
+        shop.url(),
+        typed.url()
     );
     let document = serde_json::to_value(toml::from_str::<toml::Table>(&text).unwrap()).unwrap();
     let schema = serde_json::from_str(plimsoll_server::config::SCHEMA).unwrap();
@@ -519,6 +521,7 @@ fn each_of_several_issuers_has_keys_and_rules_of_its_own() {
         ),
         (staff.token(&json!({ "iss": null })), 401, "another issuer"),
         ("a.b.c".to_owned(), 401, "another issuer"),
+        (typed.token(&json!({})), 401, "the type `JWT`"),
     ] {
         let response = with_token(&served, "/", &token);
         assert_eq!(response.status, status, "{response:?}");
