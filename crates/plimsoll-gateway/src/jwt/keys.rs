@@ -3,15 +3,15 @@
 //! One source is shared by all workers and all guards with the same settings, and survives reloads. Each worker has a keeper,
 //! a task that reads the keys when that is due; only one of them does. While the issuer is away the keys stay.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use plimsoll_client::fetch::{Ask, FetchLimits, Fetcher};
-use plimsoll_client::jwt::JwtKeySet;
-use plimsoll_client::oidc::discover;
+use plimsoll_client::fetch::{Ask, FetchError, FetchLimits, Fetcher, FetcherError};
+use plimsoll_client::jwt::{JwtKeySet, JwtKeySetError};
+use plimsoll_client::oidc::{OidcError, discover};
 use plimsoll_model::Clock as _;
 use plimsoll_server::{Notice, Notices, Severity, WorkerContext};
 use plimsoll_wire::SystemClock;
@@ -86,6 +86,57 @@ struct State {
     failed: u32,
     reads: u64,
     failures: u64,
+}
+
+/// Why keys cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum KeysError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {error}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The file is something else.
+    #[error("{} {error}", path.display())]
+    FileContent {
+        /// The file.
+        path: PathBuf,
+        /// What it is not.
+        error: JwtKeySetError,
+    },
+    /// Nothing can be fetched.
+    #[error("{0}")]
+    Fetcher(#[from] FetcherError),
+    /// The metadata of the issuer cannot be read.
+    #[error("{0}")]
+    Metadata(#[from] OidcError),
+    /// Nothing was fetched from the URL.
+    #[error("{url}: {error}")]
+    Fetch {
+        /// Where from.
+        url: Url,
+        /// Why.
+        error: FetchError,
+    },
+    /// The URL responds with another status than 200.
+    #[error("{url} responds with {status}")]
+    Status {
+        /// Where from.
+        url: Url,
+        /// The status.
+        status: u16,
+    },
+    /// The response is something else.
+    #[error("{url} {error}")]
+    Content {
+        /// Where from.
+        url: Url,
+        /// What it is not.
+        error: JwtKeySetError,
+    },
 }
 
 /// A source as metrics show it.
@@ -191,39 +242,50 @@ impl KeySource {
             return;
         }
         let attempt = Attempt::begin(self);
-        let read = match self.prepared(fetcher) {
-            Ok(fetcher) => self.fetch(fetcher).await,
-            Err(error) => Err(error),
-        };
-        self.finish(read);
+        if let Some(read) = self.fetch(fetcher).await {
+            self.finish(read);
+        }
         drop(attempt);
     }
 
-    fn prepared<'f>(&self, fetcher: &'f mut Option<Fetcher>) -> Result<&'f Fetcher, String> {
-        if let Some(fetcher) = fetcher {
-            return Ok(fetcher);
-        }
-        let made = Fetcher::believing(self.plan.trust.clone(), LIMITS);
-        let made = made.map_err(|error| error.to_string())?;
-        Ok(fetcher.insert(made))
+    /// The keys; nothing for a source that is not fetched.
+    async fn fetch(&self, fetcher: &mut Option<Fetcher>) -> Option<Result<JwtKeySet, KeysError>> {
+        Some(match &self.plan.origin {
+            KeyOrigin::Url(url) => self.fetch_keys(fetcher, Some(url), "").await,
+            KeyOrigin::Issuer(issuer) => self.fetch_keys(fetcher, None, issuer).await,
+            KeyOrigin::Fixed | KeyOrigin::File(_) => return None,
+        })
     }
 
-    async fn fetch(&self, fetcher: &Fetcher) -> Result<JwtKeySet, String> {
-        let url = match &self.plan.origin {
-            KeyOrigin::Url(url) => url.clone(),
-            KeyOrigin::Issuer(issuer) => {
-                let metadata = discover(fetcher, issuer).await;
-                let metadata = metadata.map_err(|error| error.to_string())?;
-                metadata.jwks_uri.as_url().clone()
-            }
-            KeyOrigin::Fixed | KeyOrigin::File(_) => return Err("nothing is fetched".to_owned()),
+    /// - `url`: of the keys; without it the one that the issuer names.
+    async fn fetch_keys(
+        &self,
+        fetcher: &mut Option<Fetcher>,
+        url: Option<&Url>,
+        issuer: &str,
+    ) -> Result<JwtKeySet, KeysError> {
+        let fetcher = match fetcher {
+            Some(fetcher) => fetcher,
+            None => fetcher.insert(Fetcher::believing(self.plan.trust.clone(), LIMITS)?),
         };
-        let content = get(fetcher, &url).await?;
-        JwtKeySet::parse(&content).map_err(|error| format!("{url} {error}"))
+        let url = match url {
+            Some(url) => url.clone(),
+            None => discover(fetcher, issuer).await?.jwks_uri.as_url().clone(),
+        };
+        let response = fetcher.get(&url, Ask::default()).await;
+        let response = match response {
+            Ok(response) if response.status == 200 => response,
+            Ok(response) => {
+                let status = response.status;
+                return Err(KeysError::Status { url, status });
+            }
+            Err(error) => return Err(KeysError::Fetch { url, error }),
+        };
+        JwtKeySet::parse(&response.content).map_err(|error| KeysError::Content { url, error })
     }
 
     /// Takes what was read; what could not be read leaves the keys as they are.
-    fn finish(&self, read: Result<JwtKeySet, String>) {
+    fn finish(&self, read: Result<JwtKeySet, KeysError>) {
         let mut state = self.state();
         let notice = match read {
             Ok(keys) => {
@@ -258,8 +320,8 @@ impl KeySource {
     }
 
     /// Follows a file as long as the task runs.
-    async fn follow_file(&self, path: &PathBuf) {
-        let mut watched = plimsoll_wire::WatchedFiles::new(vec![path.clone()]);
+    async fn follow_file(&self, path: &Path) {
+        let mut watched = plimsoll_wire::WatchedFiles::new(vec![path.to_owned()]);
         // It may have changed since the configuration was compiled.
         let mut is_due = true;
         loop {
@@ -274,20 +336,15 @@ impl KeySource {
 }
 
 /// The keys of a file.
-pub(crate) fn read_file(path: &PathBuf) -> Result<JwtKeySet, String> {
-    let content = std::fs::read(path);
-    let content = content.map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    JwtKeySet::parse(&content).map_err(|error| format!("{} {error}", path.display()))
-}
-
-async fn get(fetcher: &Fetcher, url: &Url) -> Result<Vec<u8>, String> {
-    let response = fetcher.get(url, Ask::default()).await;
-    let response = response.map_err(|error| format!("{url}: {error}"))?;
-    if response.status == 200 {
-        Ok(response.content)
-    } else {
-        Err(format!("{url} responds with {}", response.status))
-    }
+pub(crate) fn read_file(path: &Path) -> Result<JwtKeySet, KeysError> {
+    let content = std::fs::read(path).map_err(|error| KeysError::File {
+        path: path.to_owned(),
+        error,
+    })?;
+    JwtKeySet::parse(&content).map_err(|error| KeysError::FileContent {
+        path: path.to_owned(),
+        error,
+    })
 }
 
 /// A read under way; whoever waits for its end learns of it, also if the task is dropped.
@@ -419,6 +476,11 @@ mod tests {
         JwtKeySet::parse(set.as_bytes()).unwrap()
     }
 
+    fn away() -> KeysError {
+        let url = Url::parse("https://id.test/keys").unwrap();
+        KeysError::Status { url, status: 503 }
+    }
+
     #[test]
     fn keys_stay_while_their_source_is_away_and_versions_grow_with_changes_alone() {
         let source = source(Duration::ZERO, None);
@@ -426,7 +488,7 @@ mod tests {
         source.finish(Ok(keys("a")));
         source.finish(Ok(keys("a")));
         assert_eq!(source.version(), 1);
-        source.finish(Err("away".to_owned()));
+        source.finish(Err(away()));
         assert!(source.current().0.is_some());
         source.finish(Ok(keys("b")));
         assert_eq!(source.version(), 2);
@@ -443,7 +505,7 @@ mod tests {
         };
         assert_eq!(due(&source), Duration::from_mins(10));
         for expected in [1, 2, 4, 8, 16, 32, 60, 60] {
-            source.finish(Err("away".to_owned()));
+            source.finish(Err(away()));
             assert_eq!(due(&source), Duration::from_secs(expected));
         }
         source.state().failed = 0;
