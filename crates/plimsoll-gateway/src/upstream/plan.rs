@@ -193,7 +193,7 @@ pub(crate) enum UpstreamError {
     Mixed,
     #[error("`by` is \"source\" for servers of tcp:// and udp://, which see no requests")]
     NoRequests,
-    #[error("cannot prepare TLS: {}", plimsoll_model::document::with_causes(.0))]
+    #[error("cannot prepare TLS: {}", plimsoll_model::with_causes(.0))]
     Tls(#[from] TlsError),
     #[error("`protocol = \"http3\"` needs servers with https://")]
     QuicWithoutTls,
