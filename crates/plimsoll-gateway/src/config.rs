@@ -14,6 +14,8 @@ mod rules;
 
 mod servers;
 
+mod sources;
+
 mod traces;
 
 mod upstream;

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use plimsoll_model::look::STYLE as LOOK;
-use plimsoll_model::{ByteSize, Clock as _};
+use plimsoll_model::{ByteSize, Clock as _, DurationText};
 use plimsoll_server::{
     AdminPage, Answer, AnswerApi, Counters, EventSource, EventStreamBody, NextEvent, Response,
     ResponseBody,
@@ -79,8 +79,17 @@ struct UpstreamView {
     name: String,
     rate: String,
     breaker: Option<BreakerView>,
+    source: Option<SourceView>,
     events: Vec<(&'static str, u64)>,
     servers: Vec<ServerView>,
+}
+
+/// What lists the servers of an upstream.
+struct SourceView {
+    /// Such as `kubernetes shop/api:http`.
+    name: String,
+    /// `None` while it answers.
+    away: Option<String>,
 }
 
 struct BreakerView {
@@ -262,10 +271,18 @@ fn upstream(status: &UpstreamStatus) -> UpstreamView {
         name,
         class: if name == "closed" { "good" } else { "bad" },
     });
+    let source = status.source(now).map(|source| SourceView {
+        name: format!("{} {}", source.kind, source.name),
+        away: source.problem.map(|problem| {
+            let age = Duration::from_secs_f64(source.away_seconds.floor());
+            format!("list is {} old: {problem}", DurationText(age))
+        }),
+    });
     UpstreamView {
         name: status.name.clone(),
         rate: shown_rate(rate),
         breaker,
+        source,
         events: events.into_iter().filter(|(_, count)| *count > 0).collect(),
         servers: servers.into_iter().map(server).collect(),
     }

@@ -13,6 +13,8 @@ mod buffering;
 mod cache;
 mod cache_disk;
 
+mod catalogues;
+
 mod client;
 
 mod configuration;
@@ -60,6 +62,8 @@ mod server;
 mod server_name;
 
 mod tcp;
+
+mod sources;
 
 mod timeouts;
 
