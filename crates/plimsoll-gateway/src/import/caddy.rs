@@ -18,6 +18,8 @@ mod sites;
 
 mod syntax;
 
+mod untranslated;
+
 mod values;
 
 use std::path::Path;

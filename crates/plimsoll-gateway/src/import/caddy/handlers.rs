@@ -15,6 +15,7 @@ use super::proxies;
 use super::responses::{
     answer, error, files, files_keys, not_translated, redirect, response, stripping, without_prefix,
 };
+use super::untranslated::Untranslated;
 
 /// What directives of a block have in common.
 pub(super) struct Scope<'s> {
@@ -97,7 +98,7 @@ pub(super) fn routes_of_block(
         let (matcher, arguments) = match named.of(directive) {
             Ok(matcher) => matcher,
             Err(reason) => {
-                let message = format!("left out: `{reason}` is no condition of routes");
+                let message = format!("left out: {reason}");
                 scope.notes.add(directive, message);
                 continue;
             }
@@ -189,7 +190,7 @@ impl Actions {
                         return;
                     }
                     "file_server" => files(directive, &matcher, block, scope),
-                    _ => Err("there is no counterpart".to_owned()),
+                    _ => Err(Untranslated::Directive),
                 };
                 match made {
                     Ok(response) => self.push(matcher, response, directive, scope),

@@ -48,10 +48,7 @@ pub(super) fn layer(
             directive.arguments.get(1..).unwrap_or_default(),
         ),
         Err(reason) => {
-            scope.notes.add(
-                directive,
-                format!("left out: `{reason}` is no condition of routes"),
-            );
+            scope.notes.add(directive, format!("left out: {reason}"));
             return None;
         }
     };
@@ -120,7 +117,7 @@ fn fields(directive: &Directive, arguments: &[String], scope: &mut Scope<'_>) ->
         match with_places(value, false) {
             Ok(value) => table.text(name, &value),
             Err(place) => {
-                let message = format!("`{name}` is left out: `{place}` has no counterpart");
+                let message = format!("`{name}` is left out: {place}");
                 scope.notes.add(directive, message);
             }
         }

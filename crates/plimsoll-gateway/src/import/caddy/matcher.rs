@@ -4,6 +4,7 @@ use plimsoll_model::document::{toml_key, toml_string};
 
 use super::super::nginx::Directive;
 use super::super::toml::Keys;
+use super::untranslated::Untranslated;
 
 /// A condition on the path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,7 +157,7 @@ impl<'d> Named<'d> {
     pub(super) fn of<'a>(
         &self,
         directive: &'a Directive,
-    ) -> Result<(Matcher, &'a [String]), String> {
+    ) -> Result<(Matcher, &'a [String]), Untranslated> {
         let arguments = directive.arguments.as_slice();
         let Some((first, rest)) = arguments.split_first() else {
             return Ok((Matcher::default(), arguments));
@@ -164,7 +165,7 @@ impl<'d> Named<'d> {
         if first.starts_with('@') {
             let mut known = self.0.iter().rev();
             let found = known.find(|(name, _)| name == first);
-            let (_, conditions) = found.ok_or_else(|| format!("{first} is not defined"))?;
+            let (_, conditions) = found.ok_or_else(|| Untranslated::Matcher(first.clone()))?;
             return Ok((matcher(conditions)?, rest));
         }
         if first == "*" || first.starts_with('/') {
@@ -181,14 +182,14 @@ impl<'d> Named<'d> {
     }
 }
 
-fn matcher(conditions: &[Directive]) -> Result<Matcher, String> {
+fn matcher(conditions: &[Directive]) -> Result<Matcher, Untranslated> {
     let mut made = Matcher::default();
     let mut header = Keys::default();
     let mut query = Keys::default();
     let mut methods = Vec::new();
-    for condition in conditions {
-        let arguments = &condition.arguments;
-        match condition.name.as_str() {
+    for one in conditions {
+        let arguments = &one.arguments;
+        match one.name.as_str() {
             "path" => {
                 for argument in arguments {
                     match PathMatch::new(argument) {
@@ -212,12 +213,12 @@ fn matcher(conditions: &[Directive]) -> Result<Matcher, String> {
             }
             "method" => methods.extend(arguments.iter().map(|it| toml_string(it))),
             "header" => {
-                let name = condition.argument(0);
-                let value = condition.argument(1);
+                let name = one.argument(0);
+                let value = one.argument(1);
                 let value = match value {
                     "*" | "" if !name.starts_with('!') => "true".to_owned(),
                     value if !value.contains('*') && !name.starts_with('!') => toml_string(value),
-                    _ => return Err(format!("header {}", arguments.join(" "))),
+                    _ => return Err(condition("header", &arguments.join(" "))),
                 };
                 header.set(name, value);
             }
@@ -231,17 +232,17 @@ fn matcher(conditions: &[Directive]) -> Result<Matcher, String> {
                     query.set(name, value);
                 }
             }
-            "remote_ip" | "client_ip" => made.clients = Some(clients(condition, false)),
+            "remote_ip" | "client_ip" => made.clients = Some(clients(one, false)),
             "not" => {
                 let negated = match arguments.split_first() {
                     Some((name, rest)) => Directive {
                         name: name.clone(),
                         arguments: rest.to_vec(),
-                        ..condition.clone()
+                        ..one.clone()
                     },
-                    None => match condition.block.as_slice() {
+                    None => match one.block.as_slice() {
                         [only] => only.clone(),
-                        _ => return Err("not".to_owned()),
+                        _ => return Err(condition("not", "")),
                     },
                 };
                 match negated.name.as_str() {
@@ -251,15 +252,15 @@ fn matcher(conditions: &[Directive]) -> Result<Matcher, String> {
                         made.excluded
                             .extend(paths.filter_map(|it| PathMatch::new(it)));
                     }
-                    name => return Err(format!("not {name}")),
+                    name => return Err(condition("not", name)),
                 }
             }
-            "protocol" if matches!(condition.argument(0), "http" | "https") => {
-                let scheme = toml_string(condition.argument(0));
+            "protocol" if matches!(one.argument(0), "http" | "https") => {
+                let scheme = toml_string(one.argument(0));
                 made.conditions
                     .set("places", format!("{{ scheme = {scheme} }}"));
             }
-            name => return Err(name.to_owned()),
+            name => return Err(condition(name, "")),
         }
     }
     if !methods.is_empty() {
@@ -272,6 +273,11 @@ fn matcher(conditions: &[Directive]) -> Result<Matcher, String> {
         }
     }
     Ok(made)
+}
+
+/// A condition that routes do not have.
+fn condition(name: &str, rest: &str) -> Untranslated {
+    Untranslated::Condition(format!("{name} {rest}").trim().to_owned())
 }
 
 fn clients(condition: &Directive, is_negated: bool) -> Clients {

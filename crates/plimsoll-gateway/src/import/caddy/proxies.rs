@@ -9,6 +9,7 @@ use super::super::toml::Keys;
 use super::super::upstreams::UpstreamText;
 use super::actions::Response;
 use super::handlers::Scope;
+use super::untranslated::Untranslated;
 use super::values::{duration, size, with_places};
 
 /// Ways to choose a server.
@@ -52,17 +53,17 @@ pub(super) fn reverse_proxy(
     arguments: &[String],
     block: &Directive,
     scope: &mut Scope<'_>,
-) -> Result<Response, String> {
+) -> Result<Response, Untranslated> {
     let within = directive.block.iter().filter(|it| it.name == "to");
     let targets = arguments.iter().chain(within.flat_map(|it| &it.arguments));
     let targets: Vec<&String> = targets.collect();
     let mut servers = Vec::new();
     for target in &targets {
         let server = server(target);
-        servers.push(server.ok_or_else(|| format!("`{target}` is no server"))?);
+        servers.push(server.ok_or_else(|| Untranslated::Server((*target).clone()))?);
     }
     if servers.is_empty() {
-        return Err("it names no server".to_owned());
+        return Err(Untranslated::NoServer);
     }
     let mut proxy = Keys::default();
     let mut upstream = Keys::default();
@@ -260,12 +261,12 @@ pub(super) fn php(
     directive: &Directive,
     arguments: &[String],
     scope: &mut Scope<'_>,
-) -> Result<(Response, Response), String> {
-    let target = arguments.first().ok_or("it names no application")?;
-    let server = server(target).ok_or_else(|| format!("`{target}` is no server"))?;
+) -> Result<(Response, Response), Untranslated> {
+    let target = arguments.first().ok_or(Untranslated::NoServer)?;
+    let server = server(target).ok_or_else(|| Untranslated::Server(target.clone()))?;
     let own = directive.last("root").map(|it| it.argument(0).to_owned());
     let root = own.or_else(|| scope.root.clone());
-    let root = root.ok_or("there is no `root` that scripts are in")?;
+    let root = root.ok_or(Untranslated::NoRoot)?;
     let mut parameters = Keys::default();
     for option in &directive.block {
         match option.name.as_str() {

@@ -7,6 +7,7 @@ use super::super::toml::Keys;
 use super::actions::Response;
 use super::handlers::Scope;
 use super::matcher::{Matcher, PathMatch};
+use super::untranslated::Untranslated;
 use super::values::with_places;
 
 /// What `handle_path` takes off, without a slash at its end, and the requests that it is for.
@@ -53,20 +54,19 @@ pub(super) fn answer(status: &str, body: &str) -> Keys {
 }
 
 /// `redir TO [CODE]`.
-pub(super) fn redirect(arguments: &[String], matcher: &Matcher) -> Result<Keys, String> {
+pub(super) fn redirect(arguments: &[String], matcher: &Matcher) -> Result<Keys, Untranslated> {
     let (to, code) = match arguments {
         [to] => (to, "302"),
         [to, code, ..] => (to, code.as_str()),
-        [] => return Err("it has no target".to_owned()),
+        [] => return Err(Untranslated::NoTarget),
     };
     let status = match code {
         "permanent" => "301",
         "temporary" => "302",
         "301" | "302" | "303" | "307" | "308" => code,
-        other => return Err(format!("`{other}` is no redirect")),
+        other => return Err(Untranslated::Redirect(other.to_owned())),
     };
-    let to = with_places(to, matcher.has_groups)
-        .map_err(|name| format!("`{name}` has no counterpart"))?;
+    let to = with_places(to, matcher.has_groups)?;
     let mut keys = Keys::default();
     let to = toml_string(&to);
     keys.set("redirect", format!("{{ to = {to}, status = {status} }}"));
@@ -99,11 +99,9 @@ pub(super) fn response(
             keys
         }
         Ok(_) => answer(status, body),
-        Err(name) => {
-            scope.notes.add(
-                directive,
-                format!("`{name}` has no counterpart and stays as it is"),
-            );
+        Err(error) => {
+            let message = format!("the text stays as it is: {error}");
+            scope.notes.add(directive, message);
             answer(status, body)
         }
     }
@@ -121,7 +119,7 @@ pub(super) fn files(
     matcher: &Matcher,
     block: &Directive,
     scope: &mut Scope<'_>,
-) -> Result<Response, String> {
+) -> Result<Response, Untranslated> {
     let mut files = files_keys(directive, scope)?;
     // The path of the request is looked for below the folder, unless `handle_path` takes its beginning off.
     if scope.stripped.is_none()
@@ -152,14 +150,17 @@ pub(super) fn files(
     Ok(Response::Files(files, None))
 }
 
-pub(super) fn files_keys(directive: &Directive, scope: &mut Scope<'_>) -> Result<Keys, String> {
+pub(super) fn files_keys(
+    directive: &Directive,
+    scope: &mut Scope<'_>,
+) -> Result<Keys, Untranslated> {
     let mut files = Keys::default();
     let own = directive.last("root").map(|it| it.argument(0).to_owned());
     let root = own
         .or_else(|| scope.root.clone())
         .unwrap_or_else(|| ".".to_owned());
     if root.contains('{') {
-        return Err(format!("`{root}` is no folder"));
+        return Err(Untranslated::Folder(root));
     }
     files.text("root", &root);
     files.set("clean_urls", "false");

@@ -1,5 +1,6 @@
 //! Placeholders, durations and sizes of Caddy as those of `plimsoll up`.
 
+use super::untranslated::Untranslated;
 use plimsoll_model::document::toml_string;
 use plimsoll_model::{parse_byte_size, parse_duration};
 
@@ -36,7 +37,7 @@ const PLACES: [(&str, &str); 26] = [
 /// A text with placeholders as one with places; fails with the first that has no counterpart.
 ///
 /// - `has_groups`: `{re.1}` and `{re.name.1}` stand for groups of the route's expression.
-pub(super) fn with_places(text: &str, has_groups: bool) -> Result<String, String> {
+pub(super) fn with_places(text: &str, has_groups: bool) -> Result<String, Untranslated> {
     let mut made = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('{') {
@@ -46,7 +47,10 @@ pub(super) fn with_places(text: &str, has_groups: bool) -> Result<String, String
             rest = after;
             continue;
         };
-        made.push_str(&place(name, has_groups).ok_or_else(|| format!("{{{name}}}"))?);
+        made.push_str(
+            &place(name, has_groups)
+                .ok_or_else(|| Untranslated::Placeholder(format!("{{{name}}}")))?,
+        );
         rest = behind;
     }
     made.push_str(rest);
@@ -107,9 +111,9 @@ mod tests {
             ("{re.2}", Ok("{2}")),
             ("{re.name.1}", Ok("{1}")),
             ("a { b", Ok("a { b")),
-            ("{http.vars.x}", Err("{http.vars.x}")),
+            ("{http.vars.x}", Err("`{http.vars.x}` has no counterpart")),
         ] {
-            let found = with_places(text, true);
+            let found = with_places(text, true).map_err(|error| error.to_string());
             assert_eq!(
                 found.as_deref(),
                 expected.map_err(str::to_owned).as_ref().map(|it| *it)
