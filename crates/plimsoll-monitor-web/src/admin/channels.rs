@@ -7,7 +7,7 @@ use axum::extract::{Extension, Path, State};
 use axum::response::Response;
 use http::StatusCode;
 use plimsoll_monitor::manage::{ChangeError, Put};
-use plimsoll_monitor::notify::{NoticeKind, channel_kinds};
+use plimsoll_monitor::notify::{CHANNELS, NoticeKind};
 use plimsoll_monitor::store::{DefinitionKind, StoreError};
 
 use crate::admin::choice::Choice;
@@ -82,7 +82,7 @@ impl Fields {
             _ => String::new(),
         };
         let (name, after, remind) = (text("name"), text("after"), text("remind"));
-        let kind = channel_kinds().find(|kind| table.remove(*kind).is_some());
+        let kind = CHANNELS.iter().map(|channel| channel.key).find(|kind| table.remove(*kind).is_some());
         Self {
             name,
             kind: kind.unwrap_or_default().to_owned(),
@@ -108,7 +108,7 @@ impl Fields {
             Some(kept) if self.settings.trim().is_empty() => kept.clone(),
             _ => toml::Value::Table(parsed(&self.settings, "Settings")?),
         };
-        if channel_kinds().any(|kind| kind == self.kind) {
+        if CHANNELS.iter().map(|channel| channel.key).any(|kind| kind == self.kind) {
             table.insert(self.kind.clone(), settings);
         }
         for (key, values) in [("on", &self.on), ("monitors", &self.monitors)] {
@@ -138,7 +138,7 @@ fn shown(
     } else {
         StatusCode::OK
     };
-    let kinds = channel_kinds().map(|kind| Choice {
+    let kinds = CHANNELS.iter().map(|channel| channel.key).map(|kind| Choice {
         value: kind.to_owned(),
         text: kind.replace('_', " "),
         is_chosen: fields.kind == kind,

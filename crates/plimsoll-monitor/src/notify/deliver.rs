@@ -8,6 +8,7 @@ use plimsoll_client::fetch::{FetchLimits, Fetcher, FetcherError};
 use plimsoll_model::{Clock, is_secret_field};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::tls::Trust;
+use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::notify::channel::{HttpRequest, Outgoing};
@@ -23,8 +24,8 @@ use crate::time::Timestamp;
 /// For one request or mail.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Bytes of an answer, of which only the beginning is shown.
-const MOST_ANSWER: u64 = 64 * 1024;
+/// Bytes of an answer, such as a list of issues.
+const MOST_ANSWER: u64 = 1024 * 1024;
 
 /// Between two looks at the outbox while nothing changes.
 const LOOK: Duration = Duration::from_secs(1);
@@ -100,10 +101,13 @@ pub async fn send_test(plan: &NotifyPlan) -> Result<(), SendFailure> {
         title: "Test of plimsoll monitor".to_owned(),
         text: format!("The channel {} receives notices.", plan.name),
         monitor: "test".to_owned(),
+        name: "test".to_owned(),
+        group: String::new(),
         incident: format!("test/{}", now.0),
         at: now,
         since: now,
         link: None,
+        acknowledge: None,
     };
     let fetcher = fetcher(plan).map_err(|error| SendFailure {
         reason: error.to_string(),
@@ -122,10 +126,21 @@ pub struct SendFailure {
     pub is_final: bool,
 }
 
-/// Sends a request or a mail once.
+/// Sends a request or a mail once, and what follows from its answer.
 pub async fn send(outgoing: &Outgoing, fetcher: &Fetcher) -> Result<(), SendFailure> {
     match outgoing {
-        Outgoing::Http(request) => post(request, fetcher).await,
+        Outgoing::Http(request) => exchange(request, fetcher).await.map(|_| ()),
+        Outgoing::Question(question) => {
+            let answer = exchange(&question.request, fetcher).await?;
+            let next = question.next(&answer).map_err(|reason| SendFailure {
+                reason,
+                is_final: true,
+            })?;
+            match next {
+                Some(next) => Box::pin(send(&next, fetcher)).await,
+                None => Ok(()),
+            }
+        }
         Outgoing::Mail(mail) => match tokio::time::timeout(TIMEOUT, mail.send(fetcher)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err((is_final, reason))) => Err(SendFailure { reason, is_final }),
@@ -137,10 +152,8 @@ pub async fn send(outgoing: &Outgoing, fetcher: &Fetcher) -> Result<(), SendFail
     }
 }
 
-async fn post(request: &HttpRequest, fetcher: &Fetcher) -> Result<(), SendFailure> {
-    /// Characters of an answer that are shown.
-    const MOST_SHOWN: usize = 200;
-
+/// Sends a request; the JSON of the answer, if it means that the request was received.
+async fn exchange(request: &HttpRequest, fetcher: &Fetcher) -> Result<Value, SendFailure> {
     let content = request.content.as_bytes();
     let fields = request.fields.clone();
     let sent = fetcher
@@ -150,18 +163,40 @@ async fn post(request: &HttpRequest, fetcher: &Fetcher) -> Result<(), SendFailur
         reason: known_secrets(request).hide(&error.to_string()).into_owned(),
         is_final: false,
     })?;
-    if (200..300).contains(&answer.status) {
-        return Ok(());
-    }
-    let text = String::from_utf8_lossy(&answer.content);
+    judge(request, answer.status, &answer.content)
+}
+
+/// What an answer means; its JSON, or null, if the request was received.
+fn judge(request: &HttpRequest, status: u16, content: &[u8]) -> Result<Value, SendFailure> {
+    /// Characters of an answer that are shown.
+    const MOST_SHOWN: usize = 200;
+
+    let answers = request.answers;
+    let json: Value = serde_json::from_slice(content).unwrap_or_default();
+    let text = String::from_utf8_lossy(content);
+    let is_final = if (200..300).contains(&status) || answers.received.contains(&status) {
+        let Some((member, expected)) = answers.expected else {
+            return Ok(json);
+        };
+        let found = match json.get(member) {
+            None | Some(Value::Null) => return Ok(json),
+            Some(Value::String(text)) => text.clone(),
+            Some(value) => value.to_string(),
+        };
+        if found == expected {
+            return Ok(json);
+        }
+        !answers.busy.contains(&found.as_str())
+    } else {
+        // Of the client's errors, 408 and 429 pass by themselves; redirects lead nowhere.
+        let is_refused = (300..500).contains(&status) && ![408, 429].contains(&status);
+        is_refused && !answers.busy_texts.iter().any(|part| text.contains(part))
+    };
     // Receivers may echo a request. Before it is cut: the rest of a credential would not be recognised.
-    let secrets = known_secrets(request);
-    let text = secrets.hide(&text);
+    let text = known_secrets(request).hide(&text).into_owned();
     let text: String = text.trim().chars().take(MOST_SHOWN).collect();
-    // Of the client's errors, 408 and 429 pass by themselves; redirects lead nowhere.
-    let is_final = (300..500).contains(&answer.status) && ![408, 429].contains(&answer.status);
     Err(SendFailure {
-        reason: format!("status {} {text}", answer.status).trim().to_owned(),
+        reason: format!("status {status} {text}").trim().to_owned(),
         is_final,
     })
 }
@@ -390,6 +425,7 @@ fn reminder(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::notify::channel::Answers;
 
     #[test]
     fn answers_of_receivers_show_no_credentials_of_requests() {
@@ -406,6 +442,7 @@ mod tests {
                 ("title".to_owned(), "web is down".to_owned()),
             ],
             content: "{\"token\": \"of-the-content\", \"text\": \"web is down\"}".to_owned(),
+            answers: &Answers::PLAIN,
         };
         let secrets = known_secrets(&request);
         for secret in [
@@ -421,5 +458,62 @@ mod tests {
             secrets.hide("web is down, services T0001"),
             "web is down, services T0001"
         );
+    }
+
+    #[test]
+    fn answers_mean_what_their_vendors_document() {
+        const CODES: Answers = Answers {
+            expected: Some(("errcode", "0")),
+            busy: &["-1"],
+            busy_texts: &["rate limit"],
+            received: &[409],
+        };
+        let url = "https://a.example/".parse().unwrap();
+        let mut request = HttpRequest::new("POST", url);
+        let is_final = |request: &HttpRequest, status, text: &str| {
+            judge(request, status, text.as_bytes())
+                .err()
+                .map(|it| it.is_final)
+        };
+        for (status, expected) in [
+            (200, None),
+            (204, None),
+            (302, Some(true)),
+            (400, Some(true)),
+            (403, Some(true)),
+            (408, Some(false)),
+            (409, Some(true)),
+            (429, Some(false)),
+            (500, Some(false)),
+            (503, Some(false)),
+        ] {
+            assert_eq!(
+                is_final(&request, status, "{\"errcode\": 1}"),
+                expected,
+                "{status}"
+            );
+        }
+        request.answers = &CODES;
+        for (status, text, expected) in [
+            (200, "{\"errcode\": 0}", None),
+            (200, "{\"errcode\": \"0\"}", None),
+            (200, "{\"other\": 1}", None),
+            (200, "no JSON", None),
+            (
+                200,
+                "{\"errcode\": 310000, \"errmsg\": \"sign not match\"}",
+                Some(true),
+            ),
+            (200, "{\"errcode\": -1}", Some(false)),
+            (409, "", None),
+            (403, "API rate limit exceeded", Some(false)),
+            (403, "Forbidden", Some(true)),
+        ] {
+            assert_eq!(
+                is_final(&request, status, text),
+                expected,
+                "{status} {text}"
+            );
+        }
     }
 }

@@ -135,16 +135,7 @@ const fn state(kind: NoticeKind, ended: Option<Resolution>) -> &'static str {
         Some(Resolution::Paused) => return "paused",
         Some(Resolution::Removed) => return "removed",
     }
-    match kind {
-        NoticeKind::Opened => "down",
-        NoticeKind::Reminder => "still down",
-        NoticeKind::Resolved => "up again",
-        NoticeKind::NoData => "without results",
-        NoticeKind::DataAgain => "with results again",
-        NoticeKind::BudgetBurning => "using its error budget up too fast",
-        NoticeKind::BudgetSteady => "within its error budget again",
-        NoticeKind::Test => "tested",
-    }
+    kind.state()
 }
 
 impl NotifyPlan {
@@ -177,10 +168,13 @@ impl NotifyPlan {
             title: filled(&self.title).unwrap_or_else(title),
             text: filled(&self.text).unwrap_or_else(text),
             monitor: facts.key.to_owned(),
+            name: facts.name.to_owned(),
+            group: facts.group.to_owned(),
             incident: facts.incident.clone(),
             at: facts.at,
             since: facts.since,
             link: facts.link.clone(),
+            acknowledge: None,
         }
     }
 }

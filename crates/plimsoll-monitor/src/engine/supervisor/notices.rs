@@ -119,10 +119,13 @@ impl Supervisor {
             title: notify::title(&name, kind, Some(Resolution::Removed)),
             text: String::new(),
             monitor: orphan.key.clone(),
+            name: orphan.name.clone(),
+            group: orphan.group.clone(),
             incident: String::new(),
             at: now,
             since: orphan.incident.opened,
             link: None,
+            acknowledge: None,
         };
         let content = message.to_json().to_string();
         // No channel names it any more. Those that did not get the beginning will not get the end.
@@ -152,10 +155,13 @@ impl Supervisor {
             title: notify::title(&silence.name, kind, Some(Resolution::Removed)),
             text: String::new(),
             monitor: monitor.to_owned(),
+            name: silence.name.clone(),
+            group: String::new(),
             incident: silence.key.clone(),
             at: now,
             since: silence.since,
             link: None,
+            acknowledge: None,
         };
         let content = message.to_json().to_string();
         let began = dedup_of_silence(&silence.key, NoticeKind::NoData, silence.since);
