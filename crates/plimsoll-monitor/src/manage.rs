@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::config::{PagePlan, Source, mask, overlay};
 use crate::engine::{Access, CommandError, Handle};
+use crate::notify::NotifyPlan;
 use crate::store::{
     Definition, DefinitionChanges, DefinitionKind, MonitorId, NewAudit, NewMonitor, PutDefinition,
     Replay, StoreError,
@@ -231,7 +232,7 @@ impl Handle {
         let key = if kind == DefinitionKind::Page {
             self.page_of(&text, put.was.as_deref())?.slug.clone()
         } else if kind == DefinitionKind::Channel {
-            self.channel_of(&text, put.was.as_deref())?
+            self.channel_of(&text, put.was.as_deref())?.name.clone()
         } else {
             let views = self.board.views();
             let plans: Vec<_> = views.iter().map(|view| (*view.plan).clone()).collect();
@@ -281,10 +282,14 @@ impl Handle {
             .map_err(|problems| ChangeError::Invalid(numbered(problems)))
     }
 
-    /// The name of the channel that a definition makes.
+    /// The channel that a definition makes.
     ///
     /// - `was`: the name of the one that it replaces.
-    fn channel_of(&self, text: &str, was: Option<&str>) -> Result<String, ChangeError> {
+    pub fn channel_of(
+        &self,
+        text: &str,
+        was: Option<&str>,
+    ) -> Result<Arc<NotifyPlan>, ChangeError> {
         let views = self.board.views();
         let plans: Vec<_> = views.iter().map(|view| (*view.plan).clone()).collect();
         let channels = self.board.channels();
@@ -294,9 +299,8 @@ impl Handle {
             .cloned()
             .collect();
         let rotations = self.board.rotations();
-        let plan = overlay::channel(text, &self.board.grounds(), &plans, &rotations, &others)
-            .map_err(|problems| ChangeError::Invalid(numbered(problems)))?;
-        Ok(plan.name.clone())
+        overlay::channel(text, &self.board.grounds(), &plans, &rotations, &others)
+            .map_err(|problems| ChangeError::Invalid(numbered(problems)))
     }
 
     /// Removes a maintenance window, a page or a channel of the store.

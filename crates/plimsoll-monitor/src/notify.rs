@@ -16,6 +16,8 @@ mod message;
 
 mod field;
 
+mod preview;
+
 mod settings;
 
 pub use crate::notify::channel::{
@@ -28,6 +30,7 @@ pub(crate) use crate::notify::field::Values;
 pub use crate::notify::field::{Field, FieldKind};
 pub use crate::notify::message::{Message, NoticeKind};
 pub use crate::notify::plan::{NotifyPlan, Template};
+pub use crate::notify::preview::preview;
 
 pub(crate) use crate::notify::deliver::{Delivery, run};
 pub use crate::notify::deliver::{LIMITS, SendFailure, send};

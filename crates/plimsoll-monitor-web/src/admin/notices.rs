@@ -6,7 +6,7 @@ use askama::Template;
 use axum::extract::{Extension, RawQuery, State};
 use axum::response::Response;
 use plimsoll_monitor::config::Source;
-use plimsoll_monitor::notify::{NoticeKind, send_test};
+use plimsoll_monitor::notify::{NoticeKind, channel, send_test};
 use plimsoll_monitor::store::Role;
 
 use crate::admin::guard::Me;
@@ -79,7 +79,10 @@ pub(super) async fn list(
         path: encoded(&plan.name),
         is_kept: plan.source == Source::Store,
         name: plan.name.clone(),
-        receiver: plan.channel.replace('_', " "),
+        receiver: channel(&plan.channel).map_or_else(
+            || plan.channel.replace('_', " "),
+            |channel| channel.name.to_owned(),
+        ),
         kinds: if plan.kinds.len() == NoticeKind::ALL.len() {
             "all".to_owned()
         } else {

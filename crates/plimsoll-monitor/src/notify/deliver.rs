@@ -202,7 +202,7 @@ fn judge(request: &HttpRequest, status: u16, content: &[u8]) -> Result<Value, Se
 }
 
 /// The credentials of a request. Many receivers have theirs in the path, and what looks like one is taken for it.
-fn known_secrets(request: &HttpRequest) -> KnownSecrets {
+pub(super) fn known_secrets(request: &HttpRequest) -> KnownSecrets {
     /// Shorter parts of paths and queries are ordinary words.
     const SHORTEST: usize = 12;
 

@@ -145,6 +145,23 @@ impl NotifyPlan {
         self.kinds.contains(&kind) && is_of.is_none_or(|monitors| monitors.contains(key))
     }
 
+    /// A message about a monitor that is not there, by its templates.
+    pub(crate) fn sample(&self, kind: NoticeKind) -> Message {
+        let sample = Message::sample(kind);
+        self.message(&Facts {
+            kind,
+            ended: None,
+            key: &sample.monitor,
+            name: &sample.name,
+            group: &sample.group,
+            reason: &sample.text,
+            incident: sample.incident,
+            at: sample.at,
+            since: sample.since,
+            link: sample.link,
+        })
+    }
+
     /// Whether it is on call, if it takes turns at all.
     pub(crate) fn is_on_call(&self, at: Timestamp) -> bool {
         let mut rotations = self.rotations.iter();
