@@ -42,6 +42,8 @@ mod notices;
 
 mod channels;
 
+mod acknowledge;
+
 mod pages;
 
 mod readers;
@@ -145,6 +147,16 @@ pub(crate) fn routes(api: &Api) -> Routes {
         .get(everyone, "/admin/oidc/start", oidc::start)
         .get(everyone, "/admin/oidc/callback", oidc::callback)
         .get(everyone, "/admin/assets/{name}", shell::asset)
+        .get(
+            Audience::OwnSecret,
+            "/acknowledge/{token}",
+            acknowledge::show,
+        )
+        .post(
+            Audience::OwnSecret,
+            "/acknowledge/{token}",
+            acknowledge::act,
+        )
         .get(everyone, "/admin/", shell::elsewhere)
         .get(everyone, "/admin/{*rest}", shell::elsewhere)
         .layer(guard::protect)

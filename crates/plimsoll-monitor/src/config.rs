@@ -6,6 +6,8 @@ pub mod import;
 
 mod plan;
 
+mod acknowledge;
+
 mod agent;
 
 mod store;
@@ -42,6 +44,7 @@ use std::path::Path;
 
 use crate::probe::SuppliedKinds;
 
+pub use crate::config::acknowledge::AcknowledgePlan;
 pub use crate::config::agent::{AgentPlan, DEFAULT_REGION};
 pub use crate::config::blackbox::{Module, Modules};
 pub use crate::config::language::Language;

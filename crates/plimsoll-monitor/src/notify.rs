@@ -18,6 +18,8 @@ mod field;
 
 mod preview;
 
+mod link;
+
 mod settings;
 
 pub use crate::notify::channel::{
@@ -28,6 +30,7 @@ pub(crate) use crate::notify::channel::{ChannelError, Foreign, notifier_of};
 pub use crate::notify::deliver::send_test;
 pub(crate) use crate::notify::field::Values;
 pub use crate::notify::field::{Field, FieldKind};
+pub use crate::notify::link::{Acknowledgement, LinkKey};
 pub use crate::notify::message::{Message, NoticeKind};
 pub use crate::notify::plan::{NotifyPlan, Template};
 pub use crate::notify::preview::preview;

@@ -48,6 +48,8 @@ const TABLE: &[(Audience, &[&str])] = &[
         Audience::OwnSecret,
         &[
             "POST /api/v1/endpoints/{key}/external",
+            "GET /acknowledge/{token}",
+            "POST /acknowledge/{token}",
             "GET /on-call/{file}",
             "GET /ping/{token}",
             "POST /ping/{token}",

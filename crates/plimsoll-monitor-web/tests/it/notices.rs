@@ -432,10 +432,10 @@ email = { host = "a", from = "no address", to = [] }
         "must be a minute or more",
         "`{nmae}` is not one of {name}",
         "`a` is the name of another channel",
-        "exactly one of alertmanager, discord",
+        "exactly one of alertmanager, aws_sns",
         "the environment has no variable `NO_SUCH_VARIABLE`",
         "`chat` is missing",
-        "`no address` is not understood",
+        "`no address` is no address of mail",
         "`name` is missing",
     ] {
         assert!(problems.contains(expected), "{expected}: {problems}");

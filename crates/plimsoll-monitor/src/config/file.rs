@@ -15,7 +15,7 @@ use crate::config::monitor::{self, Compiled, Defaults};
 use crate::config::overlay::{Grounds, PlacedWindow, attach};
 use crate::config::plan::{Dialect, MonitorPlan, Plan, StorePlan, What};
 use crate::config::{
-    kinds, maintenance, notify, oidc, oncall, overlay, page, store, subscriptions,
+    acknowledge, kinds, maintenance, notify, oidc, oncall, overlay, page, store, subscriptions,
 };
 use crate::probe::{Reach, SuppliedKinds};
 use crate::schedule::{BreakerRule, GateLimits};
@@ -128,6 +128,7 @@ pub(super) fn compile(
     let subscriptions = root
         .table("subscriptions")
         .and_then(|table| subscriptions::compile(table, environment));
+    let acknowledge = root.table("acknowledge").and_then(acknowledge::compile);
     let oidc = root
         .table("oidc")
         .and_then(|table| oidc::compile(table, directory, environment));
@@ -193,6 +194,7 @@ pub(super) fn compile(
         keys: sealing,
         rotations,
         subscriptions,
+        acknowledge,
         oidc,
         channels,
         grounds: Arc::new(grounds),

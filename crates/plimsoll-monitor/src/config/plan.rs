@@ -11,6 +11,7 @@ use plimsoll_server::BasicAuth;
 use plimsoll_server::config::{NamedPath, PathUse};
 use plimsoll_wire::tls::Trust;
 
+use crate::config::acknowledge::AcknowledgePlan;
 use crate::config::agent::AgentPlan;
 use crate::config::oidc::OidcPlan;
 use crate::config::overlay::Grounds;
@@ -59,6 +60,8 @@ pub struct Plan {
     pub rotations: Vec<Arc<OnCallPlan>>,
     /// By what means readers of pages may subscribe; absent if they may not.
     pub subscriptions: Option<Arc<SubscriptionPlan>>,
+    /// Links in notices; absent if there are none.
+    pub acknowledge: Option<Arc<AcknowledgePlan>>,
     /// By which provider members may sign in.
     pub oidc: Option<Arc<OidcPlan>>,
     /// Channels of notices.

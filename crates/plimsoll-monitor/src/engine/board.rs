@@ -8,8 +8,8 @@ use tokio::sync::watch;
 
 use crate::config::overlay::PlacedWindow;
 use crate::config::{
-    AgentPlan, ApiToken, Dialect, Grounds, MonitorPlan, OidcPlan, PagePlan, Plan, Source,
-    SubscriptionPlan,
+    AcknowledgePlan, AgentPlan, ApiToken, Dialect, Grounds, MonitorPlan, OidcPlan, PagePlan, Plan,
+    Source, SubscriptionPlan,
 };
 use crate::detect::RegionView;
 use crate::detect::status::Health;
@@ -50,6 +50,7 @@ struct Content {
     subscriptions: Option<Arc<SubscriptionPlan>>,
     /// When the process ended that ran the checks, until one runs them again.
     ended: Option<Timestamp>,
+    acknowledge: Option<Arc<AcknowledgePlan>>,
     oidc: Option<Arc<OidcPlan>>,
     rotations: Arc<[Arc<OnCallPlan>]>,
 }
@@ -216,6 +217,11 @@ impl Board {
         }
     }
 
+    /// Links in notices by which their receivers acknowledge an incident.
+    pub fn acknowledge(&self) -> Option<Arc<AcknowledgePlan>> {
+        self.read(|content| content.acknowledge.clone())
+    }
+
     /// By which provider members may sign in.
     pub fn oidc(&self) -> Option<Arc<OidcPlan>> {
         self.read(|content| content.oidc.clone())
@@ -302,6 +308,7 @@ impl Board {
             content.region = plan.region.as_str().into();
             content.rotations = plan.rotations.as_slice().into();
             content.subscriptions.clone_from(&plan.subscriptions);
+            content.acknowledge.clone_from(&plan.acknowledge);
             content.oidc.clone_from(&plan.oidc);
             content.agents = plan.agents.as_slice().into();
             let agents = &plan.agents;

@@ -11,7 +11,9 @@ use plimsoll_wire::tls::Trust;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::config::AcknowledgePlan;
 use crate::notify::channel::{HttpRequest, Outgoing};
+use crate::notify::link::LinkKey;
 use crate::notify::message::{Message, NoticeKind, backoff};
 use crate::notify::plan::NotifyPlan;
 use crate::probe::KnownSecrets;
@@ -53,6 +55,8 @@ pub(crate) struct Delivery {
     pub(crate) store: Arc<dyn Store>,
     /// Something happened that may have made notices.
     pub(crate) changes: watch::Receiver<u64>,
+    /// Links by which receivers acknowledge an incident.
+    pub(crate) links: Option<Arc<AcknowledgePlan>>,
     pub(crate) report: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -244,11 +248,20 @@ impl Delivery {
             .store
             .due_notices(self.org, &plan.name, now, MOST_AT_ONCE)
             .await?;
+        let key = match &self.links {
+            Some(_) if !due.is_empty() => {
+                Some(LinkKey::of_store(&*self.store, self.org, now).await?)
+            }
+            _ => None,
+        };
         let mut by_kind: BTreeMap<NoticeKind, Vec<(StoredNotice, Message)>> = BTreeMap::new();
         let mut outcomes = Vec::new();
         for notice in due {
             match self.judge(plan, &notice).await? {
-                Verdict::Send(message) => {
+                Verdict::Send(mut message) => {
+                    let key = key.as_ref();
+                    message.acknowledge =
+                        key.and_then(|key| self.link(key, &notice, message.kind, now));
                     let of_kind = by_kind.entry(message.kind).or_default();
                     of_kind.push((notice, message));
                 }
@@ -280,6 +293,24 @@ impl Delivery {
             }
         }
         Ok(())
+    }
+
+    /// The link by which the receiver of a notice acknowledges its incident.
+    fn link(
+        &self,
+        key: &LinkKey,
+        notice: &StoredNotice,
+        kind: NoticeKind,
+        now: Timestamp,
+    ) -> Option<String> {
+        let links = self.links.as_ref()?;
+        let incident = notice.incident.as_ref()?;
+        let waits = !incident.is_resolved && !incident.is_acknowledged;
+        if !waits || !matches!(kind, NoticeKind::Opened | NoticeKind::Reminder) {
+            return None;
+        }
+        let token = key.sign(incident.id, &notice.channel, now.plus(links.lasts));
+        Some(format!("{}/acknowledge/{token}", links.url))
     }
 
     async fn judge(&self, plan: &NotifyPlan, notice: &StoredNotice) -> Result<Verdict, StoreError> {

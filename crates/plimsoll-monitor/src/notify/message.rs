@@ -237,7 +237,10 @@ impl Message {
 
     /// The text of a mail.
     pub(crate) fn mail_text(&self) -> String {
-        let (plain, since, at) = (self.plain(), self.since, self.at);
+        let (mut plain, since, at) = (self.plain(), self.since, self.at);
+        if let Some(url) = &self.acknowledge {
+            plain = format!("{plain}\n\nAcknowledge: {url}");
+        }
         if since < at {
             format!("{plain}\n\nsince {since}\nreported {at}\n")
         } else {

@@ -184,14 +184,11 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.contains("\"title\": \"[down] Shop/API\"") && !text.contains("of-github"),
+            text.contains("\"title\": \"[down] API\"") && !text.contains("of-github"),
             "{text}"
         );
         let settings = "host = \"m\"\nfrom = \"a@a.example\"\nto = \"b@b.example\"";
         let text = shown_of("email", settings, NoticeKind::Resolved);
-        assert!(
-            text.starts_with("Subject: [up again] Shop/API\n\n"),
-            "{text}"
-        );
+        assert!(text.starts_with("Subject: [up again] API\n\n"), "{text}");
     }
 }

@@ -45,16 +45,19 @@ pub enum DefinitionKind {
     Share,
     /// A channel of notices.
     Channel,
+    /// The key that signs links in notices.
+    LinkKey,
 }
 
 impl DefinitionKind {
     /// The kinds whose text may hold credentials or addresses of people.
-    pub(crate) const SECRET: [Self; 5] = [
+    pub(crate) const SECRET: [Self; 6] = [
         Self::Monitor,
         Self::Page,
         Self::Subscriber,
         Self::Identity,
         Self::Channel,
+        Self::LinkKey,
     ];
 
     /// Whether its text may hold credentials or addresses of people.
@@ -74,6 +77,7 @@ impl DefinitionKind {
             Self::Identity => "identity",
             Self::Share => "share",
             Self::Channel => "notify",
+            Self::LinkKey => "link_key",
         }
     }
 }

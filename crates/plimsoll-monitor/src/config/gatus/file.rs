@@ -239,6 +239,7 @@ fn compile_root(root: &Block, directory: &Path) -> Plan {
         keys: Vec::new(),
         rotations: Vec::new(),
         subscriptions: None,
+        acknowledge: None,
         oidc: None,
         channels,
         grounds: Arc::default(),

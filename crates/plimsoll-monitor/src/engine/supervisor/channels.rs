@@ -100,6 +100,7 @@ impl Channels {
                 org,
                 store: Arc::clone(&store),
                 changes: board.subscribe(),
+                links: board.acknowledge(),
                 report: Arc::clone(&notice),
             };
             let plan = Arc::clone(plan);

@@ -46,11 +46,19 @@ impl Notifier for Slack {
         } else {
             format!("{head}\n{text}")
         };
+        let section = json!({ "type": "section", "text": { "type": "mrkdwn", "text": shown } });
+        let mut blocks = vec![section];
+        if let Some(url) = &message.acknowledge {
+            // A button with a URL opens it, and asks nothing of this program.
+            let text = json!({ "type": "plain_text", "text": "Acknowledge" });
+            let button = json!({ "type": "button", "text": text, "url": url });
+            blocks.push(json!({ "type": "actions", "elements": [button] }));
+        }
         let body = json!({
             "text": format!("{} {title}", message.kind.emoji()),
             "attachments": [{
                 "color": format!("#{:06x}", message.kind.color()),
-                "blocks": [{ "type": "section", "text": { "type": "mrkdwn", "text": shown } }],
+                "blocks": blocks,
             }],
         });
         HttpRequest::json(self.url.clone(), &body).into()

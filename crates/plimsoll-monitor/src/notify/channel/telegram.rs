@@ -48,13 +48,25 @@ struct Telegram {
 impl Notifier for Telegram {
     fn outgoing(&self, message: &Message, _: Timestamp) -> Outgoing {
         let path = format!("bot{}/sendMessage", self.token.expose());
-        let text = format!("{} {}", message.kind.emoji(), message.plain());
+        let mut text = format!("{} {}", message.kind.emoji(), message.plain());
+        // Telegram refuses buttons with other URLs, and with them the whole message.
+        let (button, line) = match &message.acknowledge {
+            Some(url) if url.starts_with("https://") => (Some(url), None),
+            other => (None, other.as_ref()),
+        };
+        if let Some(url) = line {
+            text = format!("{text}\nAcknowledge: {url}");
+        }
         // Without a parse mode nothing in names is markup.
-        let body = json!({
+        let mut body = json!({
             "chat_id": self.chat,
             "text": shortened(&text, 4_096),
             "link_preview_options": { "is_disabled": true },
         });
+        if let Some(url) = button {
+            let button = json!({ "text": "Acknowledge", "url": url });
+            body["reply_markup"] = json!({ "inline_keyboard": [[button]] });
+        }
         HttpRequest::json(below(&self.url, &path), &body).into()
     }
 }

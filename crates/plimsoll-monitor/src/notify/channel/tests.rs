@@ -466,3 +466,47 @@ fn mails_of_one_incident_are_a_thread() {
     names.dedup();
     assert_eq!(names.len(), 3);
 }
+
+#[test]
+fn messages_that_can_be_acknowledged_have_a_link() {
+    let link = "https://monitor.example.org/acknowledge/a.b";
+    let asked = Message {
+        acknowledge: Some(link.to_owned()),
+        ..message(NoticeKind::Opened)
+    };
+    let content = |kind: &str, settings: &str| match outgoing(kind, settings, &asked).0 {
+        Outgoing::Http(request) => request.content,
+        Outgoing::Mail(mail) => mail.text,
+        Outgoing::Question(_) => panic!("{kind} asks nothing"),
+    };
+    let slack: Value = serde_json::from_str(&content("slack", "url = \"http://a\"")).unwrap();
+    let button = json!({ "type": "button", "text": { "type": "plain_text", "text": "Acknowledge" }, "url": link });
+    let actions = json!({ "type": "actions", "elements": [button] });
+    assert_eq!(slack["attachments"][0]["blocks"][1], actions);
+    let settings = "token = \"t\"\nchat = \"1\"";
+    let telegram: Value = serde_json::from_str(&content("telegram", settings)).unwrap();
+    let keyboard = json!({ "inline_keyboard": [[{ "text": "Acknowledge", "url": link }]] });
+    assert_eq!(telegram["reply_markup"], keyboard);
+    let mail = "from = \"a@a.example\"\nto = \"b@b.example\"\n";
+    for (kind, settings) in [
+        ("email", "host = \"m\""),
+        ("mailgun", "domain = \"a\"\nkey = \"k\""),
+        ("sendgrid", "key = \"k\""),
+    ] {
+        let content = content(kind, &format!("{mail}{settings}"));
+        let encoded = content.replace("%2F", "/").replace("%3A", ":");
+        assert!(encoded.contains(link), "{kind}: {content}");
+    }
+    // Telegram refuses buttons that lead to this machine, and with them the message.
+    let local = Message {
+        acknowledge: Some("http://localhost/acknowledge/a.b".to_owned()),
+        ..asked.clone()
+    };
+    let (Outgoing::Http(request), _) = outgoing("telegram", "token = \"t\"\nchat = \"1\"", &local)
+    else {
+        panic!("it is a request");
+    };
+    assert!(
+        !request.content.contains("reply_markup") && request.content.contains("Acknowledge: http")
+    );
+}
