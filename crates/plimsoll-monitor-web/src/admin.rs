@@ -44,6 +44,8 @@ mod channels;
 
 mod acknowledge;
 
+mod escalations;
+
 mod pages;
 
 mod readers;
@@ -132,6 +134,10 @@ fn of_admins(api: &Api) -> Routes {
         .post(role, "/admin/new-channel", channels::create)
         .get(role, "/admin/channels/{name}/edit", channels::edit)
         .post(role, "/admin/channels/{name}/edit", channels::update)
+        .get(role, "/admin/new-escalation", escalations::new)
+        .post(role, "/admin/new-escalation", escalations::create)
+        .get(role, "/admin/escalations/{name}/edit", escalations::edit)
+        .post(role, "/admin/escalations/{name}/edit", escalations::update)
         .get(role, "/admin/audit", audit::list)
 }
 

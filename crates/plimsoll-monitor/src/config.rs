@@ -20,6 +20,8 @@ mod notify;
 
 mod oncall;
 
+mod escalation;
+
 mod oidc;
 
 pub mod overlay;

@@ -58,7 +58,7 @@ pub enum ChangeError {
     Invalid(Vec<(usize, ConfigProblem)>),
     /// The configuration file defines it.
     ReadOnly(String),
-    /// Another monitor depends on one that would be gone.
+    /// Another monitor depends on one that would be gone, or an escalation names a channel that would.
     Needed {
         /// The one that would be gone.
         key: String,
@@ -219,7 +219,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Adds or changes a maintenance window, a page or a channel, whose key its plan says.
+    /// Adds or changes a maintenance window, a page, a channel or an escalation, whose key its plan says.
     pub async fn change_other(
         &self,
         actor: &Actor,
@@ -232,7 +232,11 @@ impl Handle {
         let key = if kind == DefinitionKind::Page {
             self.page_of(&text, put.was.as_deref())?.slug.clone()
         } else if kind == DefinitionKind::Channel {
-            self.channel_of(&text, put.was.as_deref())?.name.clone()
+            let name = self.channel_of(&text, put.was.as_deref())?.name.clone();
+            self.spare(put.was.as_deref().filter(|was| *was != name))?;
+            name
+        } else if kind == DefinitionKind::Escalation {
+            self.escalation_of(&text, put.was.as_deref())?
         } else {
             let views = self.board.views();
             let plans: Vec<_> = views.iter().map(|view| (*view.plan).clone()).collect();
@@ -303,7 +307,43 @@ impl Handle {
             .map_err(|problems| ChangeError::Invalid(numbered(problems)))
     }
 
-    /// Removes a maintenance window, a page or a channel of the store.
+    /// The name of the escalation that a definition makes.
+    ///
+    /// - `was`: the name of the one that it replaces.
+    fn escalation_of(&self, text: &str, was: Option<&str>) -> Result<String, ChangeError> {
+        let views = self.board.views();
+        let plans: Vec<_> = views.iter().map(|view| (*view.plan).clone()).collect();
+        let escalations = self.board.escalations();
+        let others = escalations
+            .iter()
+            .filter(|it| Some(it.name.as_str()) != was);
+        let others: Vec<_> = others.cloned().collect();
+        let named = overlay::Named {
+            monitors: &plans,
+            channels: &self.board.channels(),
+            rotations: &self.board.rotations(),
+        };
+        let plan = overlay::escalation(text, named, &others)
+            .map_err(|problems| ChangeError::Invalid(numbered(problems)))?;
+        Ok(plan.name.clone())
+    }
+
+    /// Fails if an escalation names a channel that would be gone.
+    fn spare(&self, channel: Option<&str>) -> Result<(), ChangeError> {
+        let Some(channel) = channel else {
+            return Ok(());
+        };
+        let escalations = self.board.escalations();
+        match escalations.iter().find(|it| it.names(channel)) {
+            None => Ok(()),
+            Some(by) => Err(ChangeError::Needed {
+                key: channel.to_owned(),
+                by: by.name.clone(),
+            }),
+        }
+    }
+
+    /// Removes a maintenance window, a page, a channel or an escalation of the store.
     pub async fn remove_other(
         &self,
         actor: &Actor,
@@ -312,6 +352,7 @@ impl Handle {
         now: Timestamp,
     ) -> Result<(), ChangeError> {
         let _changing = self.changing.lock().await;
+        self.spare((kind == DefinitionKind::Channel).then_some(key))?;
         let action = format!("{}.delete", kind.name());
         let changes = DefinitionChanges {
             removals: vec![(key.to_owned(), None)],

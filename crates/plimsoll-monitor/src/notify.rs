@@ -20,6 +20,8 @@ mod preview;
 
 mod link;
 
+mod escalation;
+
 mod settings;
 
 pub use crate::notify::channel::{
@@ -28,6 +30,7 @@ pub use crate::notify::channel::{
 };
 pub(crate) use crate::notify::channel::{ChannelError, Foreign, notifier_of};
 pub use crate::notify::deliver::send_test;
+pub use crate::notify::escalation::{EscalationPlan, EscalationStep, EscalationTarget};
 pub(crate) use crate::notify::field::Values;
 pub use crate::notify::field::{Field, FieldKind};
 pub use crate::notify::link::{Acknowledgement, LinkKey};

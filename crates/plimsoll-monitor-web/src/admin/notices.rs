@@ -1,19 +1,20 @@
 //! Channels of notices, a test of each, and the outbox.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use askama::Template;
 use axum::extract::{Extension, RawQuery, State};
 use axum::response::Response;
 use plimsoll_monitor::config::Source;
-use plimsoll_monitor::notify::{NoticeKind, channel, send_test};
+use plimsoll_monitor::notify::{EscalationStep, EscalationTarget, NoticeKind, channel, send_test};
 use plimsoll_monitor::store::Role;
 
 use crate::admin::guard::Me;
 use crate::admin::monitors::failed;
 use crate::admin::outgoing::apart;
 use crate::admin::overview::refused;
-use crate::admin::shell::{Shell, When, missing, page, redirect};
+use crate::admin::shell::{Shell, When, duration, missing, page, redirect};
 use crate::api::encoded;
 use crate::state::Api;
 
@@ -34,6 +35,17 @@ struct Channel {
     receiver: String,
     kinds: String,
     scope: String,
+}
+
+/// An escalation.
+#[derive(Debug)]
+struct Escalation {
+    /// The name in paths.
+    path: String,
+    is_kept: bool,
+    name: String,
+    scope: String,
+    steps: Vec<String>,
 }
 
 /// Current and next member on call.
@@ -62,6 +74,7 @@ struct Notice {
 struct NoticesPage {
     s: Shell,
     channels: Vec<Channel>,
+    escalations: Vec<Escalation>,
     rotations: Vec<Rotation>,
     notices: Vec<Notice>,
     /// Whether the user may change channels.
@@ -89,10 +102,7 @@ pub(super) async fn list(
             let names = plan.kinds.iter().map(|kind| kind.name().replace('_', " "));
             names.collect::<Vec<_>>().join(", ")
         },
-        scope: match &plan.monitors {
-            None => "all monitors".to_owned(),
-            Some(monitors) => format!("{} monitors", monitors.len()),
-        },
+        scope: scope(plan.monitors.as_ref().map(HashSet::len)),
     });
     let found = handle.store.notices(handle.org, None, MOST).await;
     let notices = found.map_err(refused)?.into_iter().map(|notice| {
@@ -115,6 +125,14 @@ pub(super) async fn list(
             error: notice.error.unwrap_or_default(),
         }
     });
+    let escalations = handle.board.escalations();
+    let escalations = escalations.iter().map(|plan| Escalation {
+        path: encoded(&plan.name),
+        is_kept: plan.source == Source::Store,
+        name: plan.name.clone(),
+        scope: scope(plan.monitors.as_ref().map(HashSet::len)),
+        steps: plan.steps.iter().map(step).collect(),
+    });
     let rotations = handle.board.rotations();
     let rotations = rotations.iter().map(|rotation| {
         let shifts = rotation.shifts(me.now, me.now.plus(AHEAD));
@@ -130,11 +148,32 @@ pub(super) async fn list(
     });
     Ok(page(&NoticesPage {
         manages: me.may(Role::Admin),
+        escalations: escalations.collect(),
         rotations: rotations.collect(),
         s: Shell::new(&me, "/admin/notices", "Notices").done(query.as_deref()),
         channels: channels.collect(),
         notices: notices.collect(),
     }))
+}
+
+/// - `count`: of the chosen monitors; absent for all.
+fn scope(count: Option<usize>) -> String {
+    match count {
+        None => "all monitors".to_owned(),
+        Some(1) => "1 monitor".to_owned(),
+        Some(count) => format!("{count} monitors"),
+    }
+}
+
+/// A step in words.
+fn step(step: &EscalationStep) -> String {
+    let names: Vec<_> = step.targets.iter().map(EscalationTarget::name).collect();
+    let names = names.join(", ");
+    if step.after.is_zero() {
+        format!("at once: {names}")
+    } else {
+        format!("after {}: {names}", duration(step.after))
+    }
 }
 
 /// Sends a test message and waits for its receiver.

@@ -14,6 +14,8 @@ mod channels;
 
 mod client;
 
+mod escalations;
+
 mod faults;
 
 mod gatus;

@@ -154,7 +154,7 @@ fn kinds(value: Value<'_>) -> Option<Vec<NoticeKind>> {
 }
 
 /// The keys of monitors and of those of groups.
-fn chosen(value: Value<'_>, monitors: &[MonitorPlan]) -> HashSet<String> {
+pub(super) fn chosen(value: Value<'_>, monitors: &[MonitorPlan]) -> HashSet<String> {
     let mut keys = HashSet::new();
     for value in value.elements() {
         let Some(text) = as_text(&value) else {

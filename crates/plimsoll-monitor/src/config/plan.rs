@@ -20,8 +20,8 @@ use crate::config::subscriptions::SubscriptionPlan;
 use crate::detect::DetectPolicy;
 use crate::detect::budget::Slo;
 use crate::detect::window::{Cron, Window};
-use crate::notify::NotifyPlan;
 use crate::notify::oncall::OnCallPlan;
+use crate::notify::{EscalationPlan, NotifyPlan};
 use crate::probe::reading::{Expectation, GatusDisplay};
 use crate::probe::{KnownSecrets, Probe};
 use crate::schedule::{GateLimits, Timing};
@@ -64,6 +64,8 @@ pub struct Plan {
     pub acknowledge: Option<Arc<AcknowledgePlan>>,
     /// By which provider members may sign in.
     pub oidc: Option<Arc<OidcPlan>>,
+    /// Whom openings go to, step by step.
+    pub escalations: Vec<Arc<EscalationPlan>>,
     /// Channels of notices.
     pub channels: Vec<Arc<NotifyPlan>>,
     /// Against what definitions in the store are compiled.

@@ -13,8 +13,8 @@ use crate::config::{
 };
 use crate::detect::RegionView;
 use crate::detect::status::Health;
-use crate::notify::NotifyPlan;
 use crate::notify::oncall::OnCallPlan;
+use crate::notify::{EscalationPlan, NotifyPlan};
 use crate::probe::reading::CheckResult;
 use crate::schedule::DropCounts;
 use crate::store::{MonitorId, StoredToken};
@@ -53,6 +53,7 @@ struct Content {
     acknowledge: Option<Arc<AcknowledgePlan>>,
     oidc: Option<Arc<OidcPlan>>,
     rotations: Arc<[Arc<OnCallPlan>]>,
+    escalations: Arc<[Arc<EscalationPlan>]>,
 }
 
 /// The last report of an agent.
@@ -198,6 +199,15 @@ impl Board {
     /// On-call rotations.
     pub fn rotations(&self) -> Arc<[Arc<OnCallPlan>]> {
         self.read(|content| Arc::clone(&content.rotations))
+    }
+
+    /// Whom openings go to, step by step.
+    pub fn escalations(&self) -> Arc<[Arc<EscalationPlan>]> {
+        self.read(|content| Arc::clone(&content.escalations))
+    }
+
+    pub(super) fn set_escalations(&self, escalations: Vec<Arc<EscalationPlan>>) {
+        self.write(|content| content.escalations = escalations.into());
     }
 
     /// By what means readers of pages may subscribe.

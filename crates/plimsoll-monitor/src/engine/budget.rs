@@ -297,6 +297,7 @@ fn written(
         since: begun.since,
         link: pages.iter().find_map(|page| page.url.clone()),
         acknowledge: None,
+        is_escalated: false,
     };
     let content = message.to_json().to_string();
     let notice = |channel| NewNotice {

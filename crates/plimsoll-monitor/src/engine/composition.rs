@@ -6,7 +6,7 @@ use plimsoll_model::document::ConfigProblem;
 
 use crate::config::overlay::{self, PlacedWindow};
 use crate::config::{MonitorPlan, PagePlan, Plan, Source};
-use crate::notify::NotifyPlan;
+use crate::notify::{EscalationPlan, NotifyPlan};
 use crate::store::{Definition, DefinitionKind, OrgId, Store, StoreError};
 
 /// The definitions of a store that a configuration is made of.
@@ -16,6 +16,7 @@ pub(super) struct StoredDefinitions {
     maintenance: Vec<Definition>,
     pages: Vec<Definition>,
     channels: Vec<Definition>,
+    escalations: Vec<Definition>,
 }
 
 impl StoredDefinitions {
@@ -30,6 +31,7 @@ impl StoredDefinitions {
             maintenance: of_kind(DefinitionKind::Maintenance).await?,
             pages: of_kind(DefinitionKind::Page).await?,
             channels: of_kind(DefinitionKind::Channel).await?,
+            escalations: of_kind(DefinitionKind::Escalation).await?,
         })
     }
 }
@@ -41,6 +43,7 @@ pub(super) struct Composed {
     pub(super) pages: Vec<Arc<PagePlan>>,
     /// Those of the store, with their definitions.
     pub(super) channels: Vec<(String, Arc<NotifyPlan>)>,
+    pub(super) escalations: Vec<Arc<EscalationPlan>>,
 }
 
 /// Adds definitions to the configuration of the file. Those that do not fit the file any more are reported and left out.
@@ -106,6 +109,18 @@ pub(super) fn compose(base: &Plan, stored: &StoredDefinitions, report: &dyn Fn(&
             Err(problems) => left_out("channel", &definition.key, problems),
         }
     }
+    let mut escalations = base.escalations.clone();
+    let named = overlay::Named {
+        monitors: &all,
+        channels: &known,
+        rotations: &base.rotations,
+    };
+    for definition in &stored.escalations {
+        match overlay::escalation(&definition.text, named, &escalations) {
+            Ok(plan) => escalations.push(plan),
+            Err(problems) => left_out("escalation", &definition.key, problems),
+        }
+    }
     let of_file = of_file.into_iter().map(|plan| (Source::File, plan));
     let of_store = added.into_iter().map(|plan| (Source::Store, plan));
     Composed {
@@ -113,5 +128,6 @@ pub(super) fn compose(base: &Plan, stored: &StoredDefinitions, report: &dyn Fn(&
         windows,
         pages,
         channels,
+        escalations,
     }
 }

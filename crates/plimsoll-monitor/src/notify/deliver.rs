@@ -112,6 +112,7 @@ pub async fn send_test(plan: &NotifyPlan) -> Result<(), SendFailure> {
         since: now,
         link: None,
         acknowledge: None,
+        is_escalated: false,
     };
     let fetcher = fetcher(plan).map_err(|error| SendFailure {
         reason: error.to_string(),
@@ -321,7 +322,7 @@ impl Delivery {
         let is_open = incident.is_some_and(|incident| !incident.is_resolved);
         let is_acknowledged = incident.is_some_and(|incident| incident.is_acknowledged);
         match message.kind {
-            NoticeKind::Opened if plan.after.is_zero() => Ok(Verdict::Send(message)),
+            NoticeKind::Opened if !message.is_escalated => Ok(Verdict::Send(message)),
             NoticeKind::Opened | NoticeKind::Reminder if !is_open => {
                 Ok(Verdict::Drop("the incident is over"))
             }

@@ -123,12 +123,14 @@ pub struct Message {
     pub link: Option<String>,
     /// URL by which the incident is acknowledged. The outbox does not have it: it is made when a message is sent.
     pub acknowledge: Option<String>,
+    /// Whether it is sent only if nobody acknowledges the incident before.
+    pub is_escalated: bool,
 }
 
 impl Message {
     /// As the outbox has it.
     pub fn to_json(&self) -> Value {
-        json!({
+        let mut json = json!({
             "kind": self.kind.name(),
             "title": self.title,
             "text": self.text,
@@ -139,7 +141,11 @@ impl Message {
             "at": self.at.to_string(),
             "since": self.since.to_string(),
             "link": self.link,
-        })
+        });
+        if self.is_escalated {
+            json["escalated"] = true.into();
+        }
+        json
     }
 
     /// Reads what [`to_json`](Self::to_json) wrote.
@@ -162,6 +168,7 @@ impl Message {
             since: Timestamp::parse(&field("since")?)?,
             link: field("link"),
             acknowledge: None,
+            is_escalated: value["escalated"] == true,
         })
     }
 
@@ -197,6 +204,7 @@ impl Message {
             since: Timestamp(1_772_366_400_000),
             link: Some("https://status.example.org".to_owned()),
             acknowledge: None,
+            is_escalated: false,
         }
     }
 
@@ -316,6 +324,7 @@ mod tests {
             since: Timestamp(1_772_366_400_000),
             link: Some("https://status.example.org".to_owned()),
             acknowledge: None,
+            is_escalated: false,
         }
     }
 

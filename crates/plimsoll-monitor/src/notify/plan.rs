@@ -192,6 +192,7 @@ impl NotifyPlan {
             since: facts.since,
             link: facts.link.clone(),
             acknowledge: None,
+            is_escalated: false,
         }
     }
 }

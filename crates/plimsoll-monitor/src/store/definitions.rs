@@ -45,6 +45,8 @@ pub enum DefinitionKind {
     Share,
     /// A channel of notices.
     Channel,
+    /// An escalation.
+    Escalation,
     /// The key that signs links in notices.
     LinkKey,
 }
@@ -77,6 +79,7 @@ impl DefinitionKind {
             Self::Identity => "identity",
             Self::Share => "share",
             Self::Channel => "notify",
+            Self::Escalation => "escalation",
             Self::LinkKey => "link_key",
         }
     }

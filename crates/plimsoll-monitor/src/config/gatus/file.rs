@@ -240,6 +240,7 @@ fn compile_root(root: &Block, directory: &Path) -> Plan {
         rotations: Vec::new(),
         subscriptions: None,
         acknowledge: None,
+        escalations: Vec::new(),
         oidc: None,
         channels,
         grounds: Arc::default(),

@@ -93,6 +93,7 @@ impl Supervisor {
         if let Some(all) = all {
             self.board.set_channels(all);
         }
+        self.board.set_escalations(composed.escalations);
         self.windows.place(composed.windows);
         self.board.set_pages(composed.pages, self.windows.placed());
         let spread = SPREAD * u32::try_from(ids.len()).unwrap_or(u32::MAX);

@@ -21,6 +21,7 @@ pub(super) fn message(kind: NoticeKind) -> Message {
         since: Timestamp(1_772_366_400_000),
         link: Some("https://status.example.org".to_owned()),
         acknowledge: None,
+        is_escalated: false,
     }
 }
 
