@@ -46,6 +46,8 @@ mod acknowledge;
 
 mod escalations;
 
+mod rotations;
+
 mod pages;
 
 mod readers;
@@ -134,6 +136,10 @@ fn of_admins(api: &Api) -> Routes {
         .post(role, "/admin/new-channel", channels::create)
         .get(role, "/admin/channels/{name}/edit", channels::edit)
         .post(role, "/admin/channels/{name}/edit", channels::update)
+        .get(role, "/admin/new-rotation", rotations::new)
+        .post(role, "/admin/new-rotation", rotations::create)
+        .get(role, "/admin/rotations/{name}/edit", rotations::edit)
+        .post(role, "/admin/rotations/{name}/edit", rotations::update)
         .get(role, "/admin/new-escalation", escalations::new)
         .post(role, "/admin/new-escalation", escalations::create)
         .get(role, "/admin/escalations/{name}/edit", escalations::edit)

@@ -235,6 +235,10 @@ impl Handle {
             let name = self.channel_of(&text, put.was.as_deref())?.name.clone();
             self.spare(put.was.as_deref().filter(|was| *was != name))?;
             name
+        } else if kind == DefinitionKind::OnCall {
+            let name = self.rotation_of(&text, put.was.as_deref())?;
+            self.spare(put.was.as_deref().filter(|was| *was != name))?;
+            name
         } else if kind == DefinitionKind::Escalation {
             self.escalation_of(&text, put.was.as_deref())?
         } else {
@@ -328,17 +332,34 @@ impl Handle {
         Ok(plan.name.clone())
     }
 
-    /// Fails if an escalation names a channel that would be gone.
-    fn spare(&self, channel: Option<&str>) -> Result<(), ChangeError> {
-        let Some(channel) = channel else {
+    /// The name of the rotation that a definition makes.
+    ///
+    /// - `was`: the name of the one that it replaces.
+    fn rotation_of(&self, text: &str, was: Option<&str>) -> Result<String, ChangeError> {
+        let rotations = self.board.rotations();
+        let others = rotations.iter().filter(|it| Some(it.name.as_str()) != was);
+        let others: Vec<_> = others.cloned().collect();
+        let channels = self.board.channels();
+        let names = channels.iter().map(|channel| channel.name.as_str());
+        let plan = overlay::rotation(text, &others, &names.collect())
+            .map_err(|problems| ChangeError::Invalid(numbered(problems)))?;
+        Ok(plan.name.clone())
+    }
+
+    /// Fails if an escalation names a channel or a rotation that would be gone, or a rotation names a channel.
+    fn spare(&self, gone: Option<&str>) -> Result<(), ChangeError> {
+        let Some(gone) = gone else {
             return Ok(());
         };
-        let escalations = self.board.escalations();
-        match escalations.iter().find(|it| it.names(channel)) {
+        let (escalations, rotations) = (self.board.escalations(), self.board.rotations());
+        let escalation = escalations.iter().find(|it| it.names(gone));
+        let rotation = rotations.iter().find(|it| it.names(gone));
+        let by = escalation.map(|it| &it.name);
+        match by.or(rotation.map(|it| &it.name)) {
             None => Ok(()),
             Some(by) => Err(ChangeError::Needed {
-                key: channel.to_owned(),
-                by: by.name.clone(),
+                key: gone.to_owned(),
+                by: by.clone(),
             }),
         }
     }
@@ -352,7 +373,8 @@ impl Handle {
         now: Timestamp,
     ) -> Result<(), ChangeError> {
         let _changing = self.changing.lock().await;
-        self.spare((kind == DefinitionKind::Channel).then_some(key))?;
+        let is_named = matches!(kind, DefinitionKind::Channel | DefinitionKind::OnCall);
+        self.spare(is_named.then_some(key))?;
         let action = format!("{}.delete", kind.name());
         let changes = DefinitionChanges {
             removals: vec![(key.to_owned(), None)],

@@ -51,6 +51,9 @@ struct Escalation {
 /// Current and next member on call.
 #[derive(Debug)]
 struct Rotation {
+    /// The name in paths.
+    path: String,
+    is_kept: bool,
     name: String,
     who: String,
     until: When,
@@ -137,6 +140,8 @@ pub(super) async fn list(
     let rotations = rotations.iter().map(|rotation| {
         let shifts = rotation.shifts(me.now, me.now.plus(AHEAD));
         Rotation {
+            path: encoded(&rotation.name),
+            is_kept: rotation.source == Source::Store,
             name: rotation.name.clone(),
             who: rotation.who(me.now).to_owned(),
             until: When::from_timestamp(shifts.first().map_or(me.now, |shift| shift.until)),

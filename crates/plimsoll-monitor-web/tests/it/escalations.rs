@@ -197,3 +197,108 @@ fn an_escalation_is_added_changed_and_removed_in_the_admin_pages() {
         assert!(log.contains(action), "{action}: {log}");
     }
 }
+
+#[test]
+fn a_rotation_is_added_changed_and_removed_in_the_admin_pages() {
+    let [ann, bob] = [(); 2].map(|()| Receiver::new(&[]));
+    let config = format!(
+        "[defaults]\nconfirm = 1\nrecover = 1\nhold = \"0s\"\nflap = false\n[[monitor]]\nname = \"by-hand\"\nmanual = true\n{}",
+        channel("ann", &ann)
+    );
+    let admin = Admin::new(&config);
+    let mut owner = admin.owner();
+    let url = format!("http://{}/", bob.address);
+    let kept = [
+        ("action", "save"),
+        ("name", "bob"),
+        ("kind", "webhook"),
+        ("field-url", url.as_str()),
+    ];
+    assert_eq!(
+        owner.post(&admin, "/admin/new-channel", &kept).0,
+        StatusCode::SEE_OTHER
+    );
+    let unknown = [
+        ("name", "team"),
+        ("members", "ann\nnobody"),
+        ("start", "2026-03-02T09:00"),
+    ];
+    let (status, text) = owner.post(&admin, "/admin/new-rotation", &unknown);
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(
+        text.contains("there is no channel `nobody`") && text.contains("ann\nnobody"),
+        "{text}"
+    );
+    // The turn of `bob` never comes: the first one has not begun to end.
+    let first = [
+        ("name", "team"),
+        ("members", "ann\r\nbob"),
+        ("start", "2020-03-02T09:00"),
+        ("rotate", "876000h"),
+        ("calendar", "new"),
+    ];
+    let (status, text) = owner.post(&admin, "/admin/new-rotation", &first);
+    assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    let list = owner.get(&admin, "/admin/notices");
+    assert!(
+        list.contains("/admin/rotations/team/edit") && list.contains("<td>ann</td>"),
+        "{list}"
+    );
+    // Channels of the file and of the store take turns.
+    let handle = admin.running.monitor.handle();
+    let push = |is_up| {
+        let result = plimsoll_monitor::engine::PushedResult {
+            is_up,
+            reason: None,
+            took: std::time::Duration::ZERO,
+        };
+        let pushed = handle.push("_by-hand", result);
+        admin.running.block_on(pushed).unwrap();
+    };
+    push(false);
+    eventually(|| ann.titles() == ["by-hand is down"]);
+    assert!(bob.titles().is_empty());
+    let edit = "/admin/rotations/team/edit";
+    let form = owner.get(&admin, edit);
+    let calendar = between(&form, "<a href=\"/on-call/", "\"").to_owned();
+    let (status, text) = admin.running.get(&format!("/on-call/{calendar}"));
+    assert_eq!(status, StatusCode::OK);
+    assert!(text.contains("SUMMARY:team: ann"), "{text}");
+    // A member cannot be removed, and neither can a rotation that an escalation names.
+    let delete = [("action", "delete")];
+    assert_eq!(
+        owner.post(&admin, "/admin/channels/bob/edit", &delete).0,
+        StatusCode::CONFLICT
+    );
+    let escalation = [("name", "all"), ("notify-1", "team")];
+    assert_eq!(
+        owner.post(&admin, "/admin/new-escalation", &escalation).0,
+        StatusCode::SEE_OTHER
+    );
+    assert_eq!(owner.post(&admin, edit, &delete).0, StatusCode::CONFLICT);
+    assert_eq!(
+        owner.post(&admin, "/admin/escalations/all/edit", &delete).0,
+        StatusCode::SEE_OTHER
+    );
+    // From now on it is `bob`, by an override.
+    let version = between(&form, "name=\"version\" value=\"", "\"").to_owned();
+    let more = "[[override]]\nwho = \"bob\"\nfrom = \"2020-03-04T08:00:00Z\"\nuntil = \"2100-01-01T00:00:00Z\"";
+    let changed = [
+        ("version", version.as_str()),
+        ("name", "team"),
+        ("members", "ann"),
+        ("start", "2020-03-02T09:00"),
+        ("more", more),
+    ];
+    let (status, text) = owner.post(&admin, edit, &changed);
+    assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    push(true);
+    eventually(|| ann.titles() == ["by-hand is down", "by-hand is up again"]);
+    push(false);
+    eventually(|| bob.titles() == ["by-hand is down"]);
+    assert_eq!(owner.post(&admin, edit, &delete).0, StatusCode::SEE_OTHER);
+    assert_eq!(
+        owner.post(&admin, "/admin/channels/bob/edit", &delete).0,
+        StatusCode::SEE_OTHER
+    );
+}

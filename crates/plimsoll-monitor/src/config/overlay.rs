@@ -20,7 +20,7 @@ use crate::config::file::{Context, Others, link};
 use crate::config::monitor::{self, Defaults};
 use crate::config::page::{self, PagePlan};
 use crate::config::plan::MonitorPlan;
-use crate::config::{escalation, kinds, maintenance, notify};
+use crate::config::{escalation, kinds, maintenance, notify, oncall};
 use crate::detect::window::Window;
 use crate::notify::oncall::OnCallPlan;
 use crate::notify::{EscalationPlan, NotifyPlan};
@@ -221,12 +221,19 @@ pub(crate) fn escalation(
     compiled.filter(|_| problems.is_empty()).ok_or(problems)
 }
 
-/// Compiles a definition of a rotation, whatever channels it names.
-#[cfg(test)]
-pub(crate) fn rotation(text: &str) -> Option<OnCallPlan> {
+/// Compiles a definition of a rotation.
+///
+/// - `others`: rotations that are there already.
+/// - `channels`: the names of the channels that it may name.
+pub(crate) fn rotation(
+    text: &str,
+    others: &[Arc<OnCallPlan>],
+    channels: &HashSet<&str>,
+) -> Result<Arc<OnCallPlan>, Vec<ConfigProblem>> {
     let mut document = Document::parse(text);
-    let (plans, _) = crate::config::oncall::compile(vec![document.root()]);
-    plans.into_iter().next().map(Arc::unwrap_or_clone)
+    let compiled = oncall::compile_one(document.root(), others, channels);
+    let problems = document.into_problems();
+    compiled.filter(|_| problems.is_empty()).ok_or(problems)
 }
 
 /// Compiles a definition of a page.

@@ -206,6 +206,10 @@ impl Board {
         self.read(|content| Arc::clone(&content.escalations))
     }
 
+    pub(super) fn set_rotations(&self, rotations: Vec<Arc<OnCallPlan>>) {
+        self.write(|content| content.rotations = rotations.into());
+    }
+
     pub(super) fn set_escalations(&self, escalations: Vec<Arc<EscalationPlan>>) {
         self.write(|content| content.escalations = escalations.into());
     }
@@ -316,7 +320,6 @@ impl Board {
             content.tokens = plan.tokens.as_slice().into();
             content.grounds = Arc::clone(&plan.grounds);
             content.region = plan.region.as_str().into();
-            content.rotations = plan.rotations.as_slice().into();
             content.subscriptions.clone_from(&plan.subscriptions);
             content.acknowledge.clone_from(&plan.acknowledge);
             content.oidc.clone_from(&plan.oidc);

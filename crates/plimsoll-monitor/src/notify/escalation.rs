@@ -100,7 +100,8 @@ mod tests {
     #[test]
     fn each_step_has_its_time_and_a_rotation_is_who_is_on_call_then() {
         let rotation = "name = \"team\"\nmembers = [\"ann\", \"bob\"]\nrotate = \"1h\"\nstart = \"2026-03-01T12:00\"";
-        let rotation = Arc::new(overlay::rotation(rotation).unwrap());
+        let channels = HashSet::from(["ann", "bob"]);
+        let rotation = overlay::rotation(rotation, &[], &channels).unwrap();
         let target = |name: &str| EscalationTarget::Channel(name.to_owned());
         let plan = EscalationPlan {
             name: "shop".to_owned(),
