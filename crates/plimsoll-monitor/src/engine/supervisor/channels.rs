@@ -16,12 +16,15 @@ pub(super) struct Surroundings {
     pub(super) notice: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
+/// A channel of the store with its definition.
+type Stored = (String, Arc<NotifyPlan>);
+
 /// The present channels.
 pub(super) struct Channels {
     all: Vec<Arc<NotifyPlan>>,
     of_file: Vec<Arc<NotifyPlan>>,
     /// Those of the store, with their definitions.
-    of_store: Vec<(String, Arc<NotifyPlan>)>,
+    of_store: Vec<Stored>,
     /// Whether those of the file have been replaced.
     file_is_new: bool,
     /// Whether deliveries are for other channels than these.
@@ -68,9 +71,9 @@ impl Channels {
     pub(super) fn replace(
         &mut self,
         of_file: Vec<Arc<NotifyPlan>>,
-        of_store: Vec<(String, Arc<NotifyPlan>)>,
+        of_store: Vec<Stored>,
     ) -> Option<&[Arc<NotifyPlan>]> {
-        let is_same = |(known, other): (&(String, Arc<NotifyPlan>), &(String, Arc<NotifyPlan>))| {
+        let is_same = |(known, other): (&Stored, &Stored)| {
             known.0 == other.0
                 && known.1.monitors == other.1.monitors
                 && known.1.rotations == other.1.rotations
