@@ -13,7 +13,7 @@ use plimsoll_monitor::notify::{
 use plimsoll_monitor::store::{DefinitionKind, StoreError};
 use toml::Table;
 
-use crate::admin::channels::settings::{Input, Typed};
+use crate::admin::channels::settings::{Input, Typed, plain};
 use crate::admin::choice::Choice;
 use crate::admin::editor::sentence;
 use crate::admin::form::Form;
@@ -47,7 +47,8 @@ struct Fields {
 #[template(path = "admin/channel-kinds.html")]
 struct KindsPage {
     s: Shell,
-    kinds: &'static [&'static Channel],
+    /// Each with its first sentence.
+    kinds: Vec<(&'static Channel, String)>,
 }
 
 #[derive(Template)]
@@ -59,9 +60,10 @@ struct ChannelPage {
     is_known: bool,
     version: String,
     kind: &'static Channel,
+    about: String,
     f: Fields,
     inputs: Vec<Input>,
-    placeholders: Vec<(&'static str, &'static str)>,
+    placeholders: Vec<(&'static str, String)>,
     on: Vec<Choice>,
     monitors: Vec<Choice>,
     /// Titles and requests.
@@ -191,8 +193,11 @@ impl Edited<'_> {
             is_known: self.name.is_some(),
             version: self.version.clone(),
             kind: self.kind,
+            about: plain(self.kind.about),
             inputs: fields.settings.inputs(self.kind, self.present.as_ref()),
-            placeholders: placeholders().collect(),
+            placeholders: placeholders()
+                .map(|(name, about)| (name, plain(about)))
+                .collect(),
             on: on.collect(),
             monitors: Choice::monitors_named(self.api, &fields.monitors),
             previews: said.previews,
@@ -269,9 +274,13 @@ fn kinds(me: &Me, error: Option<String>) -> Response {
     } else {
         StatusCode::OK
     };
+    let kinds = CHANNELS.into_iter().map(|channel| {
+        let first = channel.about.split_inclusive(". ").next();
+        (channel, plain(first.unwrap_or_default().trim()))
+    });
     let page = KindsPage {
         s: Shell::new(me, "/admin/notices", "Add a channel").wrong(error),
-        kinds: &CHANNELS,
+        kinds: kinds.collect(),
     };
     html(&page, status)
 }

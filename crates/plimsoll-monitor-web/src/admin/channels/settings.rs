@@ -22,7 +22,9 @@ pub(super) struct Typed {
 #[derive(Debug)]
 pub(super) struct Input {
     pub(super) key: &'static str,
-    pub(super) label: &'static str,
+    pub(super) label: String,
+    /// What it is, without a full stop.
+    pub(super) about: String,
     /// How it is typed: `text`, `url`, `email`, `number`, `password`, `lines` or `choice`.
     pub(super) control: &'static str,
     pub(super) value: String,
@@ -128,7 +130,8 @@ impl Typed {
     pub(super) fn inputs(&self, channel: &Channel, present: Option<&Table>) -> Vec<Input> {
         let inputs = channel.fields.iter().map(|field| Input {
             key: field.key,
-            label: field.about,
+            label: label(field.key),
+            about: plain(field.about),
             control: control(field.kind),
             value: self.text(field).to_owned(),
             choices: self.choices(field),
@@ -154,6 +157,22 @@ impl Typed {
         });
         choices.collect()
     }
+}
+
+/// A key as a label.
+fn label(key: &str) -> String {
+    if key == "url" {
+        return "URL".to_owned();
+    }
+    let text = key.replace('_', " ");
+    let mut letters = text.chars();
+    let first = letters.next().map(|it| it.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+/// A text of the documentation without its marks.
+pub(super) fn plain(text: &str) -> String {
+    text.replace(['`', '*'], "")
 }
 
 const fn control(kind: FieldKind) -> &'static str {

@@ -70,7 +70,11 @@ fn read(text: &str, kind: FieldKind) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
+    use crate::notify::channel::snapshot::check;
     use crate::notify::channel::{CHANNELS, Channel, Foreign, notifier_of};
+    use crate::notify::message::NoticeKind;
 
     type All = fn(&'static Channel) -> &'static [Foreign];
 
@@ -217,6 +221,43 @@ mod tests {
             ),
         ] {
             assert_eq!(made(|channel| channel.gatus, name, theirs), ours);
+        }
+    }
+
+    #[test]
+    fn alerts_to_gitlab_have_their_documented_form() {
+        let theirs = [
+            ("webhook-url", "https://gitlab.example/alerts/1.json"),
+            ("authorization-key", "k"),
+            ("service", "a \"b\""),
+        ];
+        let made = made(|channel| channel.gatus, "gitlab", &theirs);
+        let settings = made.strip_prefix("webhook = ").unwrap();
+        let settings: toml::Table = format!("it = {settings}").parse().unwrap();
+        let settings = settings["it"].as_table().unwrap().to_string();
+        for (kind, end) in [
+            (NoticeKind::Opened, json!(null)),
+            (NoticeKind::Resolved, json!("2026-03-01T12:01:00Z")),
+        ] {
+            check(
+                "webhook",
+                &settings,
+                kind,
+                "POST https://gitlab.example/alerts/1.json",
+                &["authorization: Bearer k"],
+                &json!({
+                    "title": "core/web is down",
+                    "description": "status 500 <b> & \"more\"",
+                    "start_time": "2026-03-01T12:00:00Z",
+                    "end_time": end,
+                    "hosts": "web",
+                    "fingerprint": "core_web/1",
+                    "severity": "critical",
+                    "monitoring_tool": "gatus",
+                    "service": "a \"b\"",
+                    "gitlab_environment_name": "",
+                }),
+            );
         }
     }
 

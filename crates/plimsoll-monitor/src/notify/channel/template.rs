@@ -9,7 +9,7 @@ use crate::notify::message::Message;
 /// What a template makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Syntax {
-    /// JSON: a value within quotes is escaped; one outside of them is a value by itself, in quotes unless it is a number.
+    /// JSON: a value within quotes is escaped; one outside of them is a value by itself: a text, a number, or null.
     Json,
     /// A URL or a form: values are percent-encoded.
     Encoded,
@@ -48,13 +48,14 @@ enum Place {
     Incident,
     At,
     Since,
+    Ended,
     Link,
     Acknowledge,
 }
 
 impl Place {
     /// Each with its name and what it stands for.
-    const ALL: [(Self, &'static str, &'static str); 14] = [
+    const ALL: [(Self, &'static str, &'static str); 15] = [
         (
             Self::Kind,
             "kind",
@@ -75,6 +76,7 @@ impl Place {
         ),
         (Self::At, "at", "when it happened (RFC 3339)"),
         (Self::Since, "since", "when the incident opened (RFC 3339)"),
+        (Self::Ended, "ended", "when it ended (RFC 3339), if it did"),
         (Self::Link, "link", "the address of the status page"),
         (
             Self::Acknowledge,
@@ -88,8 +90,9 @@ impl Place {
         found.map(|(place, ..)| place)
     }
 
-    fn value(self, message: &Message) -> String {
-        match self {
+    /// Nothing if the message has no such thing.
+    fn value(self, message: &Message) -> Option<String> {
+        Some(match self {
             Self::Kind => message.kind.name().to_owned(),
             Self::State => message.kind.state().to_owned(),
             Self::Up => u8::from(!message.kind.is_trouble()).to_string(),
@@ -100,11 +103,20 @@ impl Place {
             Self::Name => message.name.clone(),
             Self::Group => message.group.clone(),
             Self::Incident => message.incident.clone(),
-            Self::At => message.at.to_string(),
+            Self::Ended if message.kind.is_trouble() => return None,
+            Self::At | Self::Ended => message.at.to_string(),
             Self::Since => message.since.to_string(),
-            Self::Link => message.link.clone().unwrap_or_default(),
-            Self::Acknowledge => message.acknowledge.clone().unwrap_or_default(),
-        }
+            Self::Link => message.link.clone()?,
+            Self::Acknowledge => message.acknowledge.clone()?,
+        })
+    }
+
+    /// Whether it stands for something of one monitor, which a message about several does not have.
+    const fn is_of_one(self) -> bool {
+        matches!(
+            self,
+            Self::Monitor | Self::Name | Self::Group | Self::Incident
+        )
     }
 }
 
@@ -147,18 +159,27 @@ impl Template {
                 Part::Text(text) => filled.push_str(text),
                 Part::Place(place, is_quoted) => {
                     let value = place.value(message);
-                    self.write(&mut filled, *place, &value, *is_quoted);
+                    self.write(&mut filled, *place, value, *is_quoted);
                 }
             }
         }
         filled
     }
 
-    fn write(&self, filled: &mut String, place: Place, value: &str, is_quoted: bool) {
+    /// Whether it is about one monitor: messages of several are not put together for it.
+    pub(super) fn is_of_one(&self) -> bool {
+        let is_of_one = |part: &Part| matches!(part, Part::Place(place, _) if place.is_of_one());
+        self.parts.iter().any(is_of_one)
+    }
+
+    fn write(&self, filled: &mut String, place: Place, value: Option<String>, is_quoted: bool) {
+        let is_absent = value.is_none();
+        let value = &value.unwrap_or_default();
         match self.syntax {
+            Syntax::Json if is_absent && !is_quoted => filled.push_str("null"),
             Syntax::Json if place == Place::Up => filled.push_str(value),
             Syntax::Json => {
-                let quoted = serde_json::Value::from(value).to_string();
+                let quoted = serde_json::Value::from(value.as_str()).to_string();
                 let written = if is_quoted {
                     quoted.get(1..quoted.len().saturating_sub(1))
                 } else {
@@ -225,6 +246,13 @@ mod tests {
         assert_eq!(
             filled("q={{ title }}", Syntax::Encoded),
             "q=a%20%22b%22%0A%7B%7B%20text%20%7D%7D"
+        );
+        assert_eq!(
+            filled(
+                "[\"{{ ended }}\", {{ ended }}, {{ acknowledge }}, {{ link }}]",
+                Syntax::Json
+            ),
+            "[\"\", null, null, \"https://status.example.org\"]"
         );
         assert_eq!(filled("{{ title }}", Syntax::Line), "a \"b\" {{ text }}");
         assert_eq!(

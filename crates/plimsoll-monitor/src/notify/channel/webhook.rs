@@ -33,7 +33,7 @@ pub(super) const CHANNEL: Channel = Channel {
         Field::lines("body", "content, with placeholders such as `{{ title }}`"),
         Field::secret("secret", "key by which requests are signed"),
     ],
-    gatus: &[],
+    gatus: &[Foreign::new("gitlab", &[("webhook-url", "url")]).and(of_gitlab)],
     kuma: &[Foreign::new("webhook", &[("webhookURL", "url")]).and(of_kuma)],
     compile,
 };
@@ -159,6 +159,34 @@ impl Notifier for Webhook {
         let signature = format!("t={seconds},v1={}", ApiToken::written(&tag));
         request.with("plimsoll-signature", signature).into()
     }
+
+    fn groups(&self) -> bool {
+        let mut templates = self.fields.iter().map(|(_, value)| value).chain(&self.body);
+        !self.url.is_of_one() && !templates.any(Template::is_of_one)
+    }
+}
+
+/// The alert that Gatus sends to GitLab, which is resolved by its end.
+///
+/// Source: Gatus, `alerting/provider/gitlab`; docs.gitlab.com, "Customize the alert payload outside of GitLab".
+fn of_gitlab(theirs: &Theirs<'_>, table: &mut toml::Table) {
+    let quoted = |key, default: &str| {
+        let text = theirs(key).unwrap_or_else(|| default.to_owned());
+        serde_json::Value::from(text.replace("{{", "")).to_string()
+    };
+    let body = format!(
+        r#"{{"title": "{{{{ title }}}}", "description": "{{{{ text }}}}", "start_time": "{{{{ since }}}}", "end_time": {{{{ ended }}}}, "hosts": "{{{{ name }}}}", "fingerprint": "{{{{ incident }}}}", "severity": {}, "monitoring_tool": {}, "service": {}, "gitlab_environment_name": {}}}"#,
+        quoted("severity", "critical"),
+        quoted("monitoring-tool", "gatus"),
+        quoted("service", ""),
+        quoted("environment-name", ""),
+    );
+    table.insert("body".to_owned(), body.into());
+    let mut fields = toml::Table::new();
+    if let Some(key) = theirs("authorization-key") {
+        fields.insert("Authorization".to_owned(), format!("Bearer {key}").into());
+    }
+    table.insert("headers".to_owned(), fields.into());
 }
 
 /// The request that Uptime Kuma sends: its own JSON, or the template of its user.
@@ -234,7 +262,7 @@ fn liquid(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::notify::channel::snapshot::{check, refused, request};
+    use crate::notify::channel::snapshot::{check, message, outgoing, refused, request};
 
     const URL: &str = "url = \"https://example.org/hook\"\n";
 
@@ -335,6 +363,21 @@ mod tests {
         ] {
             let found = refused("webhook", settings);
             assert!(found.contains(why), "{settings}: {found}");
+        }
+    }
+
+    #[test]
+    fn what_is_about_one_monitor_is_sent_by_itself() {
+        for (body, groups) in [
+            ("{{ title }}", true),
+            ("{{ name }}", false),
+            ("{{ incident }}", false),
+        ] {
+            let settings = format!("{URL}body = \"{body}\"");
+            assert_eq!(
+                outgoing("webhook", &settings, &message(NoticeKind::Opened)).1,
+                groups
+            );
         }
     }
 
