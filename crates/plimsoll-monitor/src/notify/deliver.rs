@@ -17,6 +17,7 @@ use crate::notify::link::LinkKey;
 use crate::notify::message::{Message, NoticeKind, backoff};
 use crate::notify::plan::NotifyPlan;
 use crate::probe::KnownSecrets;
+use crate::probe::known_secrets::MASK;
 use crate::stop::Stop;
 use crate::store::{
     About, NewNotice, NoticeOutcome, NoticeState, OrgId, Store, StoreError, StoredNotice,
@@ -354,7 +355,11 @@ impl Delivery {
         notices: &[(StoredNotice, Message)],
     ) -> Result<(), StoreError> {
         let now = Timestamp::from_system(SystemClock.wall());
-        let sent = send(&plan.notifier.outgoing(message, now), fetcher).await;
+        let mut sent = send(&plan.notifier.outgoing(message, now), fetcher).await;
+        // A receiver may echo its request, and whoever reads the outbox may not acknowledge.
+        if let (Err(failure), Some(link)) = (&mut sent, &message.acknowledge) {
+            failure.reason = failure.reason.replace(link, MASK);
+        }
         let mut more = Vec::new();
         let outcomes = notices.iter().map(|(notice, message)| match &sent {
             Ok(()) => {
