@@ -138,11 +138,7 @@ pub async fn send(outgoing: &Outgoing, fetcher: &Fetcher) -> Result<(), SendFail
         Outgoing::Http(request) => exchange(request, fetcher).await.map(|_| ()),
         Outgoing::Question(question) => {
             let answer = exchange(&question.request, fetcher).await?;
-            let next = question.next(&answer).map_err(|reason| SendFailure {
-                reason,
-                is_final: true,
-            })?;
-            match next {
+            match question.next(&answer)? {
                 Some(next) => Box::pin(send(&next, fetcher)).await,
                 None => Ok(()),
             }
@@ -180,24 +176,23 @@ fn judge(request: &HttpRequest, status: u16, content: &[u8]) -> Result<Value, Se
     let answers = request.answers;
     let json: Value = serde_json::from_slice(content).unwrap_or_default();
     let text = String::from_utf8_lossy(content);
-    let is_final = if (200..300).contains(&status) || answers.received.contains(&status) {
-        let Some((member, expected)) = answers.expected else {
-            return Ok(json);
-        };
-        let found = match json.get(member) {
-            None | Some(Value::Null) => return Ok(json),
-            Some(Value::String(text)) => text.clone(),
-            Some(value) => value.to_string(),
-        };
-        if found == expected {
-            return Ok(json);
-        }
-        !answers.busy.contains(&found.as_str())
-    } else {
-        // Of the client's errors, 408 and 429 pass by themselves; redirects lead nowhere.
-        let is_refused = (300..500).contains(&status) && ![408, 429].contains(&status);
-        is_refused && !answers.busy_texts.iter().any(|part| text.contains(part))
-    };
+    let is_received = (200..300).contains(&status) || answers.received.contains(&status);
+    let code = answers
+        .expected
+        .and_then(|(member, _)| match json.get(member)? {
+            Value::Null => None,
+            Value::String(text) => Some(text.clone()),
+            value => Some(value.to_string()),
+        });
+    let expected = answers.expected.map(|(_, expected)| expected);
+    if is_received && (code.is_none() || code.as_deref() == expected) {
+        return Ok(json);
+    }
+    // Of the client's errors, 408 and 429 pass by themselves; redirects lead nowhere.
+    let is_refused = is_received || ((300..500).contains(&status) && ![408, 429].contains(&status));
+    let is_busy = code.is_some_and(|code| answers.busy.contains(&code.as_str()))
+        || answers.busy_texts.iter().any(|part| text.contains(part));
+    let is_final = is_refused && !is_busy;
     // Receivers may echo a request. Before it is cut: the rest of a credential would not be recognised.
     let text = known_secrets(request).hide(&text).into_owned();
     let text: String = text.trim().chars().take(MOST_SHOWN).collect();
@@ -542,6 +537,8 @@ mod tests {
                 Some(true),
             ),
             (200, "{\"errcode\": -1}", Some(false)),
+            (400, "{\"errcode\": -1}", Some(false)),
+            (400, "{\"errcode\": 310000}", Some(true)),
             (409, "", None),
             (403, "API rate limit exceeded", Some(false)),
             (403, "Forbidden", Some(true)),

@@ -8,11 +8,12 @@ use plimsoll_model::Secret;
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::notify::channel::issue::{Change, DONE, description, found, mark, number};
+use crate::notify::channel::issue::{Change, description, done, found, mark, number};
 use crate::notify::channel::request::{below, segment, shortened};
 use crate::notify::channel::{
     Answers, Channel, Compiled, Foreign, HttpRequest, Notifier, Outgoing, made,
 };
+use crate::notify::deliver::SendFailure;
 use crate::notify::field::{Field, Values};
 use crate::notify::message::Message;
 use crate::time::Timestamp;
@@ -119,13 +120,13 @@ impl GitHub {
         self.with_fields(HttpRequest::json(self.url.clone(), &issue))
     }
 
-    fn comment(&self, issue: &Value, message: &Message) -> Result<HttpRequest, String> {
+    fn comment(&self, issue: &Value, message: &Message) -> Result<HttpRequest, SendFailure> {
         let url = below(&self.url, &format!("{}/comments", number(issue, "number")?));
         let body = json!({ "body": shortened(&message.plain(), 65_536) });
         Ok(self.with_fields(HttpRequest::json(url, &body)))
     }
 
-    fn close(&self, issue: &Value) -> Result<HttpRequest, String> {
+    fn close(&self, issue: &Value) -> Result<HttpRequest, SendFailure> {
         let url = below(&self.url, &number(issue, "number")?);
         let body = json!({ "state": "closed", "state_reason": "completed" });
         Ok(self.with_fields(HttpRequest::new("PATCH", url).with_json(&body)))
@@ -133,7 +134,7 @@ impl GitHub {
 }
 
 impl Notifier for GitHub {
-    fn outgoing(&self, message: &Message, _: Timestamp) -> Outgoing {
+    fn outgoing(&self, message: &Message, now: Timestamp) -> Outgoing {
         let (this, message) = (self.clone(), message.clone());
         let change = Change::of(message.kind);
         if change == Change::Try {
@@ -150,7 +151,7 @@ impl Notifier for GitHub {
                     let (comment, close) = (this.comment(issue, &message)?, this.close(issue)?);
                     comment.then(move |_| Ok(Some(close.clone().into())))
                 }
-                _ => return DONE,
+                _ => return done(change, known.is_some(), &message, now),
             };
             Ok(Some(next))
         })
@@ -225,7 +226,8 @@ mod tests {
             &FIELDS,
             &json!({ "state": "closed", "state_reason": "completed" }),
         );
-        assert!(next(&list, &json!([])).unwrap().is_none());
+        // It may not be in the list yet.
+        assert!(!next(&list, &json!([])).unwrap_err().is_final);
         let reminder = begun(NoticeKind::Reminder);
         let comment = next(&reminder, &known).unwrap().unwrap();
         assert!(first(comment).url.path().ends_with("/issues/7/comments"));
@@ -237,7 +239,12 @@ mod tests {
         assert_eq!(first(create.clone()).method, "POST");
         let close = next(&create, &json!({ "number": 8 })).unwrap().unwrap();
         assert_eq!(first(close).url.path(), "/repos/acme/web-shop/issues/8");
-        assert!(next(&create, &json!({})).unwrap_err().contains("number"));
+        assert!(
+            next(&create, &json!({}))
+                .unwrap_err()
+                .reason
+                .contains("number")
+        );
         for wrong in ["acme", "acme/a/b", "/a"] {
             let settings = format!("repository = \"{wrong}\"\ntoken = \"t\"");
             assert!(refused("github", &settings).contains("OWNER/NAME"));

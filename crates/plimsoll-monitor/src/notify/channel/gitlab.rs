@@ -7,9 +7,10 @@ use plimsoll_model::Secret;
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::notify::channel::issue::{Change, DONE, description, found, mark, number};
+use crate::notify::channel::issue::{Change, description, done, found, mark, number};
 use crate::notify::channel::request::{below, segment, shortened};
 use crate::notify::channel::{Channel, HttpRequest, Notifier, Outgoing, made};
+use crate::notify::deliver::SendFailure;
 use crate::notify::field::Field;
 use crate::notify::message::Message;
 use crate::time::Timestamp;
@@ -79,12 +80,12 @@ impl GitLab {
         self.with_fields(HttpRequest::json(self.url.clone(), &body))
     }
 
-    fn comment(&self, issue: &Value, message: &Message) -> Result<HttpRequest, String> {
+    fn comment(&self, issue: &Value, message: &Message) -> Result<HttpRequest, SendFailure> {
         let url = below(&self.url, &format!("{}/notes", number(issue, "iid")?));
         Ok(self.with_fields(HttpRequest::json(url, &json!({ "body": message.plain() }))))
     }
 
-    fn close(&self, issue: &Value) -> Result<HttpRequest, String> {
+    fn close(&self, issue: &Value) -> Result<HttpRequest, SendFailure> {
         let url = below(&self.url, &number(issue, "iid")?);
         let body = json!({ "state_event": "close" });
         Ok(self.with_fields(HttpRequest::new("PUT", url).with_json(&body)))
@@ -92,7 +93,7 @@ impl GitLab {
 }
 
 impl Notifier for GitLab {
-    fn outgoing(&self, message: &Message, _: Timestamp) -> Outgoing {
+    fn outgoing(&self, message: &Message, now: Timestamp) -> Outgoing {
         let (this, message) = (self.clone(), message.clone());
         let change = Change::of(message.kind);
         if change == Change::Try {
@@ -110,7 +111,7 @@ impl Notifier for GitLab {
                     let (comment, close) = (this.comment(issue, &message)?, this.close(issue)?);
                     comment.then(move |_| Ok(Some(close.clone().into())))
                 }
-                _ => return DONE,
+                _ => return done(change, known.is_some(), &message, now),
             };
             Ok(Some(next))
         })

@@ -1,10 +1,17 @@
 //! Issues of an incident: found again by a mark that its first message leaves, whatever number the receiver gives them.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
-use crate::notify::channel::Outgoing;
+use crate::notify::channel::request::Next;
+use crate::notify::deliver::SendFailure;
 use crate::notify::message::{Message, NoticeKind};
+use crate::time::Timestamp;
 use crate::token::ApiToken;
+
+/// An issue that was made is in every list after so long.
+const FRESH: Duration = Duration::from_mins(1);
 
 /// What a message means for the issue of its incident.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,16 +65,36 @@ pub(super) fn found<'v>(issues: &'v Value, member: &str, mark: &str) -> Option<&
 }
 
 /// The number of an issue, as paths have it.
-pub(super) fn number(issue: &Value, member: &str) -> Result<String, String> {
+pub(super) fn number(issue: &Value, member: &str) -> Result<String, SendFailure> {
     match &issue[member] {
         Value::String(text) => Ok(text.clone()),
         Value::Number(number) => Ok(number.to_string()),
-        _ => Err(format!("the answer has no `{member}` of the issue")),
+        _ => Err(impossible(format!(
+            "the answer has no `{member}` of the issue"
+        ))),
     }
 }
 
-/// What is sent after the last request of a chain: nothing.
-pub(super) const DONE: Result<Option<Outgoing>, String> = Ok(None);
+pub(super) fn impossible(reason: String) -> SendFailure {
+    SendFailure {
+        reason,
+        is_final: true,
+    }
+}
+
+/// What follows if there is nothing to do with the issue that was found, or with none.
+///
+/// - `is_there`: whether it was found. Lists lag behind what was written: while the end is fresh, it is looked for again.
+pub(super) fn done(change: Change, is_there: bool, message: &Message, now: Timestamp) -> Next {
+    let is_fresh = now.since(message.at) < FRESH;
+    if change == Change::Close && !is_there && is_fresh {
+        return Err(SendFailure {
+            reason: "the issue of the incident is not in the list yet".to_owned(),
+            is_final: false,
+        });
+    }
+    Ok(None)
+}
 
 #[cfg(test)]
 mod tests {
@@ -89,5 +116,21 @@ mod tests {
         );
         assert_eq!(found(&json!({ "message": "no list" }), "body", &mark), None);
         assert!(number(&json!({}), "id").is_err());
+        let ended = message(NoticeKind::Resolved);
+        let after = |seconds: i64| Timestamp(ended.at.0 + seconds * 1_000);
+        let later = done(Change::Close, false, &ended, after(59)).err();
+        assert!(later.is_some_and(|failure| !failure.is_final));
+        for (change, is_there, seconds) in [
+            (Change::Close, false, 60),
+            (Change::Close, true, 1),
+            (Change::Open, true, 1),
+            (Change::Remark, false, 1),
+        ] {
+            assert!(
+                done(change, is_there, &ended, after(seconds))
+                    .unwrap()
+                    .is_none()
+            );
+        }
     }
 }

@@ -7,7 +7,7 @@ use plimsoll_model::Secret;
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::notify::channel::issue::{Change, DONE, description, mark, number};
+use crate::notify::channel::issue::{Change, description, done, impossible, mark, number};
 use crate::notify::channel::request::{below, segment, shortened};
 use crate::notify::channel::{Channel, HttpRequest, Notifier, Outgoing, made};
 use crate::notify::field::Field;
@@ -107,9 +107,9 @@ impl Jira {
             let mut all = answer["transitions"].as_array().into_iter().flatten();
             let is_end = |it: &&Value| it["to"]["statusCategory"]["key"] == "done";
             let Some(transition) = all.find(is_end) else {
-                return Err(
+                return Err(impossible(
                     "the issue has no transition to a state of the category done".to_owned(),
-                );
+                ));
             };
             let body = json!({ "transition": { "id": transition["id"] } });
             let request = HttpRequest::json(target.clone(), &body);
@@ -119,7 +119,7 @@ impl Jira {
 }
 
 impl Notifier for Jira {
-    fn outgoing(&self, message: &Message, _: Timestamp) -> Outgoing {
+    fn outgoing(&self, message: &Message, now: Timestamp) -> Outgoing {
         let (this, message) = (self.clone(), message.clone());
         let change = Change::of(message.kind);
         if change == Change::Try {
@@ -138,7 +138,7 @@ impl Notifier for Jira {
                     let comment = this.comment(&key, &message);
                     comment.then(move |_| Ok(Some(this.close(&key))))
                 }
-                _ => return DONE,
+                _ => return done(change, known.is_some(), &message, now),
             };
             Ok(Some(next))
         })
@@ -234,8 +234,10 @@ mod tests {
         assert!(
             next(&ask, &json!({ "transitions": [] }))
                 .unwrap_err()
+                .reason
                 .contains("no transition")
         );
-        assert!(next(&list, &json!({ "issues": [] })).unwrap().is_none());
+        // It may not be in the list yet.
+        assert!(!next(&list, &json!({ "issues": [] })).unwrap_err().is_final);
     }
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::notify::channel::email::Mail;
+use crate::notify::deliver::SendFailure;
 
 /// What a channel sends.
 #[derive(Debug, Clone)]
@@ -60,15 +61,15 @@ impl Answers {
     };
 }
 
-/// The next request after an answer; nothing if all is done. The text is why nothing can be done, for good.
-type Next = dyn Fn(&Value) -> Result<Option<Outgoing>, String> + Send + Sync;
+/// What follows an answer: the next request, or nothing if all is done; or why it does not go on.
+pub(super) type Next = Result<Option<Outgoing>, SendFailure>;
 
 /// A request whose answer says what is sent next.
 #[derive(Clone)]
 pub struct Question {
     /// The request.
     pub request: HttpRequest,
-    next: Arc<Next>,
+    next: Arc<dyn Fn(&Value) -> Next + Send + Sync>,
 }
 
 impl Question {
@@ -76,8 +77,8 @@ impl Question {
     ///
     /// - `answer`: its JSON; null if it has none.
     ///
-    /// Fails with why nothing can follow.
-    pub fn next(&self, answer: &Value) -> Result<Option<Outgoing>, String> {
+    /// Fails with why nothing follows.
+    pub fn next(&self, answer: &Value) -> Result<Option<Outgoing>, SendFailure> {
         (self.next)(answer)
     }
 }
@@ -143,10 +144,7 @@ impl HttpRequest {
     }
 
     /// The request as a question.
-    pub(super) fn then(
-        self,
-        next: impl Fn(&Value) -> Result<Option<Outgoing>, String> + Send + Sync + 'static,
-    ) -> Outgoing {
+    pub(super) fn then(self, next: impl Fn(&Value) -> Next + Send + Sync + 'static) -> Outgoing {
         Outgoing::Question(Box::new(Question {
             request: self,
             next: Arc::new(next),

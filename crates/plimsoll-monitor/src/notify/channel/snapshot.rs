@@ -3,6 +3,7 @@
 use plimsoll_model::document::Document;
 use serde_json::Value;
 
+use crate::notify::channel::request::Next;
 use crate::notify::channel::{HttpRequest, Notifier, Outgoing, channel};
 use crate::notify::message::{Message, NoticeKind};
 use crate::notify::settings::Settings;
@@ -126,7 +127,7 @@ pub(super) fn check_form(
 }
 
 /// The request that follows an answer; nothing if all is done.
-pub(super) fn next(outgoing: &Outgoing, answer: &Value) -> Result<Option<Outgoing>, String> {
+pub(super) fn next(outgoing: &Outgoing, answer: &Value) -> Next {
     match outgoing {
         Outgoing::Question(question) => question.next(answer),
         _ => panic!("no answer leads further"),

@@ -38,6 +38,9 @@ pub(super) const CHANNEL: Channel = Channel {
     compile,
 };
 
+/// Fields that say where a message ends.
+const FRAMING: [&str; 3] = ["connection", "content-length", "transfer-encoding"];
+
 struct Webhook {
     url: Template,
     /// The URL before its first placeholder.
@@ -56,9 +59,12 @@ fn compile(values: &Values) -> Compiled {
     let mut fields = Vec::new();
     for (name, value) in values.pairs("headers") {
         let is_name = http::HeaderName::from_bytes(name.as_bytes()).is_ok();
-        let is_value = http::HeaderValue::from_str(value.expose()).is_ok();
+        let is_value = http::HeaderValue::from_bytes(value.expose().as_bytes()).is_ok();
         if !is_name || !is_value {
             return Err(format!("headers: `{name}` is no header field of HTTP"));
+        }
+        if FRAMING.iter().any(|known| name.eq_ignore_ascii_case(known)) {
+            return Err(format!("headers: `{name}` is set by this program"));
         }
         let value = Template::parse(value.expose(), Syntax::Line)
             .map_err(|problem| format!("headers: `{name}`: {problem}"))?;
@@ -355,6 +361,10 @@ mod tests {
             (
                 "url = \"https://a/\"\nheaders = { a = \"b\\r\\nc: d\" }",
                 "no header field",
+            ),
+            (
+                "url = \"https://a/\"\nheaders = { Content-Length = \"5\" }",
+                "set by this program",
             ),
             (
                 "url = \"https://a/\"\nmethod = \"BREW\"",
