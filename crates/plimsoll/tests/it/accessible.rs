@@ -127,7 +127,9 @@ fn axe_core_finds_nothing_on_any_page() {
     let mut found = Vec::new();
     let mut look = |browser: &mut Browser, path: &str| {
         browser.open(&format!("{url}{path}"));
-        let here = format!("location.pathname + location.search === {path:?} && document.readyState === 'complete'");
+        let here = format!(
+            "location.pathname + location.search === {path:?} && document.readyState === 'complete'"
+        );
         eventually(|| browser.evaluate(&here) == true);
         for scheme in ["light", "dark"] {
             browser.color_scheme(scheme);

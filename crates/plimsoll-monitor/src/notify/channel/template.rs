@@ -267,4 +267,29 @@ mod tests {
         assert!(wrong("{{ nme }}").starts_with("`{{ nme }}` is not one of kind, state"));
         assert!(wrong("{{ name }").contains("does not end"));
     }
+
+    proptest::proptest! {
+        /// Whatever is in a message, JSON stays what the template says, and a URL keeps its host.
+        #[test]
+        fn no_value_leaves_its_place(title in "(?s).{0,40}", text in "(?s).{0,40}", name in "(?s).{0,40}") {
+            let message = Message {
+                title: title.clone(),
+                text: text.clone(),
+                name,
+                ..message(NoticeKind::Opened)
+            };
+            let made = |text: &str, syntax| Template::parse(text, syntax).unwrap().filled(&message);
+            let json = made("{\"a\": \"<{{ title }}>\", \"b\": [{{ text }}, {{ up }}]}", Syntax::Json);
+            let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+            proptest::prop_assert_eq!(&json, &serde_json::json!({ "a": format!("<{title}>"), "b": [text, 0] }));
+            let url = made("https://a.example/{{ title }}?b={{ text }}&c={{ name }}", Syntax::Encoded);
+            let url = url::Url::parse(&url).unwrap();
+            proptest::prop_assert_eq!(url.host_str(), Some("a.example"));
+            let pairs: Vec<_> = url.query_pairs().collect();
+            proptest::prop_assert_eq!(pairs.len(), 2);
+            proptest::prop_assert_eq!(&*pairs[0].1, message.text.as_str());
+            let line = made("{{ title }}", Syntax::Line);
+            proptest::prop_assert!(!line.contains(['\r', '\n', '\0']));
+        }
+    }
 }
