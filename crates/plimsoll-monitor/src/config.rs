@@ -6,6 +6,8 @@ pub mod import;
 
 mod plan;
 
+mod acknowledge;
+
 mod agent;
 
 mod store;
@@ -17,6 +19,8 @@ mod gatus;
 mod notify;
 
 mod oncall;
+
+mod escalation;
 
 mod oidc;
 
@@ -42,6 +46,7 @@ use std::path::Path;
 
 use crate::probe::SuppliedKinds;
 
+pub use crate::config::acknowledge::AcknowledgePlan;
 pub use crate::config::agent::{AgentPlan, DEFAULT_REGION};
 pub use crate::config::blackbox::{Module, Modules};
 pub use crate::config::language::Language;

@@ -11,6 +11,7 @@ use plimsoll_server::BasicAuth;
 use plimsoll_server::config::{NamedPath, PathUse};
 use plimsoll_wire::tls::Trust;
 
+use crate::config::acknowledge::AcknowledgePlan;
 use crate::config::agent::AgentPlan;
 use crate::config::oidc::OidcPlan;
 use crate::config::overlay::Grounds;
@@ -19,8 +20,8 @@ use crate::config::subscriptions::SubscriptionPlan;
 use crate::detect::DetectPolicy;
 use crate::detect::budget::Slo;
 use crate::detect::window::{Cron, Window};
-use crate::notify::NotifyPlan;
 use crate::notify::oncall::OnCallPlan;
+use crate::notify::{EscalationPlan, NotifyPlan};
 use crate::probe::reading::{Expectation, GatusDisplay};
 use crate::probe::{KnownSecrets, Probe};
 use crate::schedule::{GateLimits, Timing};
@@ -59,8 +60,12 @@ pub struct Plan {
     pub rotations: Vec<Arc<OnCallPlan>>,
     /// By what means readers of pages may subscribe; absent if they may not.
     pub subscriptions: Option<Arc<SubscriptionPlan>>,
+    /// Links in notices; absent if there are none.
+    pub acknowledge: Option<Arc<AcknowledgePlan>>,
     /// By which provider members may sign in.
     pub oidc: Option<Arc<OidcPlan>>,
+    /// Whom openings go to, step by step.
+    pub escalations: Vec<Arc<EscalationPlan>>,
     /// Channels of notices.
     pub channels: Vec<Arc<NotifyPlan>>,
     /// Against what definitions in the store are compiled.
