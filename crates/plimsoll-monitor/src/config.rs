@@ -46,7 +46,6 @@ use std::path::Path;
 
 use crate::probe::SuppliedKinds;
 
-pub use crate::config::acknowledge::AcknowledgePlan;
 pub use crate::config::agent::{AgentPlan, DEFAULT_REGION};
 pub use crate::config::blackbox::{Module, Modules};
 pub use crate::config::language::Language;
