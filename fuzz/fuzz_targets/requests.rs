@@ -8,7 +8,7 @@ fuzz_target!(|text: &str| {
     for format in Format::ALL {
         let mut read = |path: &str| match path.len() % 2 {
             0 => Ok(path.as_bytes().to_vec()),
-            _ => Err(format!("cannot read {path}")),
+            _ => Err(format!("cannot read {path}").into()),
         };
         match parse(format, text, &mut read) {
             Err(problems) => assert!(!problems.is_empty()),

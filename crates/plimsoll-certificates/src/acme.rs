@@ -4,14 +4,13 @@ mod account;
 
 mod proof;
 
-use std::error::Error as _;
 use std::time::Duration;
 
 use instant_acme::{
     AuthorizationStatus, Error, Identifier, NewOrder, Order, OrderStatus, Problem, RetryPolicy,
 };
 use plimsoll_client::fetch::{FetchLimits, Fetcher, FetcherError};
-use plimsoll_model::Certificate;
+use plimsoll_model::{Certificate, with_causes};
 use plimsoll_server::{AcmePlan, ChallengeKind, Challenges};
 use plimsoll_wire::tls::{AwaitedCertificate, ServerTlsError, TlsChallengeError};
 
@@ -68,18 +67,7 @@ impl From<Error> for OrderError {
     fn from(error: Error) -> Self {
         Self::Authority(match &error {
             Error::Api(problem) => problem_text(problem),
-            error => {
-                let mut text = error.to_string();
-                let mut cause = error.source();
-                while let Some(source) = cause {
-                    let more = source.to_string();
-                    if !text.contains(&more) {
-                        text = format!("{text}: {more}");
-                    }
-                    cause = source.source();
-                }
-                text
-            }
+            error => with_causes(error),
         })
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use plimsoll_model::document::with_causes;
+use plimsoll_model::with_causes;
 use plimsoll_model::{Certificate, Clock};
 use plimsoll_server::config::OcspPlan;
 use plimsoll_server::{AcmePlan, Challenges, Counters, Notices, OnDemandPlan};

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use plimsoll_client::fetch::{FetchError, FetchLimits, Fetcher, FetcherError};
 use plimsoll_model::Clock;
-use plimsoll_model::document::with_causes;
+use plimsoll_model::with_causes;
 use plimsoll_server::Notices;
 use plimsoll_server::config::OcspPlan;
 use plimsoll_wire::SystemClock;

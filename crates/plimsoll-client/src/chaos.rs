@@ -52,6 +52,8 @@ mod smuggling;
 
 mod http3_reset_flood;
 
+mod unspoken;
+
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -67,11 +69,12 @@ use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 
 pub use self::bounds::{Bounds, BoundsError};
-pub use self::class::Class;
+pub use self::class::{Class, UnknownClass};
 use self::door::Door;
 use self::ground::Ground;
 use self::healthy::Healthy;
 pub use self::permit::may_be_attacked;
+pub use self::unspoken::Unspoken;
 use crate::{AddressFamily, Endpoint, Overrides, Resolver};
 
 /// The classes to run, and their target.
@@ -118,22 +121,22 @@ pub enum ChaosError {
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// A client that means well is not served.
-    #[error("{address} does not serve: {reason}")]
+    #[error("{address} does not serve: {cause}")]
     NotServed {
         /// The expected address.
         address: SocketAddr,
-        /// The error.
-        reason: String,
+        /// Why not.
+        cause: Unspoken,
     },
     /// The class is about a version of HTTP that the server does not speak there.
-    #[error("{address} does not speak {protocol}: {reason}")]
+    #[error("{address} does not speak {protocol}: {cause}")]
     NotSpoken {
         /// The expected address.
         address: SocketAddr,
         /// `HTTP/2` or `HTTP/3`.
         protocol: &'static str,
-        /// The first unexpected bytes.
-        reason: String,
+        /// What came in place of it.
+        cause: Unspoken,
     },
     /// A thread or a runtime cannot be had.
     #[error("cannot start")]
@@ -167,16 +170,16 @@ pub fn prepare(plan: ChaosPlan) -> Result<Prepared, ChaosError> {
         let door = Arc::new(Door::new(&plan, address, tls));
         healthy::try_once(&door)
             .await
-            .map_err(|reason| ChaosError::NotServed { address, reason })?;
+            .map_err(|cause| ChaosError::NotServed { address, cause })?;
         if let Some(protocol) = plan.class.protocol() {
             let spoken = match protocol {
                 "HTTP/3" => http3_reset_flood::try_once(&door).await,
                 _ => http2::try_once(&door).await,
             };
-            spoken.map_err(|reason| ChaosError::NotSpoken {
+            spoken.map_err(|cause| ChaosError::NotSpoken {
                 address,
                 protocol,
-                reason,
+                cause,
             })?;
         }
         Ok::<_, ChaosError>(door)

@@ -49,7 +49,7 @@ use crate::connect::endpoint::{Endpoint, Pin};
 use crate::connect::plan::{ConnectPlan, ProxyHeader};
 use crate::connect::proxy::{Proxy, ProxyScheme};
 use crate::connect::race::{interleave, race};
-use crate::connect::resolve::{Resolved, Resolver};
+use crate::connect::resolve::{Resolved, Resolver, ServiceRecords};
 use crate::connect::stream::Stream;
 use crate::http3::{
     self, Closing, EarlyData, Http3, Http3Connection, QuicConfig, WithoutEarlyData,
@@ -366,6 +366,11 @@ impl Connector {
         let (host, port) = (endpoint.host(), endpoint.port());
         self.admit_host(&host, port)?;
         self.resolver.resolve(&host, port).await
+    }
+
+    /// Looks up the servers of a service (RFC 2782).
+    pub async fn services(&self, name: &str) -> Result<ServiceRecords, Failure> {
+        self.resolver.services(name).await
     }
 
     async fn resolve_endpoint(

@@ -1,5 +1,7 @@
 //! One request to a URL, and all that is answered: bounded in time and length. For what servers need of others.
 
+mod lines;
+
 use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,6 +22,8 @@ use crate::content_coding::decode::{DecodeError, DecodeLimits, Decoder};
 use crate::forward::{Exchange, Head, Pool, PoolOptions, Speaks, may_retry};
 use crate::redirect::{RedirectError, Redirects};
 use crate::request::is_idempotent;
+
+pub use self::lines::FetchedLines;
 
 /// Makes requests one after the other by HTTP/1.1, over connections that are kept for a while.
 #[derive(Debug)]
@@ -223,15 +227,27 @@ impl Fetcher {
         }
     }
 
-    /// One exchange, and a second one on a new connection if the server has closed the one that was kept.
     async fn one(
+        &self,
+        method: &str,
+        endpoint: &Endpoint,
+        fields: Vec<(String, String)>,
+        content: Bytes,
+        wants: Option<fn(&str) -> bool>,
+    ) -> Result<Fetched, FetchError> {
+        let (head, exchange) = self.begin(method, endpoint, fields, content).await?;
+        self.read(head, exchange, wants).await
+    }
+
+    /// An exchange up to the head of its response, and a second one on a new connection if the server has closed the one that
+    /// was kept.
+    async fn begin(
         &self,
         method: &str,
         endpoint: &Endpoint,
         mut fields: Vec<(String, String)>,
         content: Bytes,
-        wants: Option<fn(&str) -> bool>,
-    ) -> Result<Fetched, FetchError> {
+    ) -> Result<(Fetched, Exchange<Full<Bytes>>), FetchError> {
         let mut default = |name: &str, value: &str| {
             if !fields
                 .iter()
@@ -273,7 +289,7 @@ impl Fetcher {
                             .collect(),
                         content: Vec::new(),
                     };
-                    return self.read(fetched, exchange, wants).await;
+                    return Ok((fetched, exchange));
                 }
                 Err(incomplete) if !is_fresh && may_retry(&incomplete.failure, true) => {
                     is_fresh = true;

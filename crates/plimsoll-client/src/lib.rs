@@ -63,7 +63,9 @@ pub use crate::connect::plan::{
     ConnectOptions, ConnectPlan, ConnectPlanError, ProxyHeader, RequestForm,
 };
 pub use crate::connect::proxy::{Proxy, ProxyError, ProxyRules, ProxyScheme, ProxyVariableError};
-pub use crate::connect::resolve::{AddressFamily, Resolved, Resolver};
+pub use crate::connect::resolve::{
+    AddressFamily, Resolved, Resolver, ServiceRecord, ServiceRecords,
+};
 pub use crate::connect::resolve_override::{OverrideError, Overrides, ResolveOverride};
 pub use crate::connect::stream::Stream;
 pub use crate::connect::{ConnectFailure, Connection, Connector};

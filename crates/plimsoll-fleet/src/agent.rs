@@ -6,8 +6,11 @@
 
 use std::time::{Duration, Instant};
 
+use plimsoll_model::with_causes;
+
 use crate::coordinator::BEAT_EVERY;
 use crate::message::{AgentReport, Checksum, Counted, ToAgents, ToCoordinator};
+use crate::part::PartError;
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq)]
@@ -231,11 +234,11 @@ impl Agent {
     }
 
     /// The part is ready, or cannot be made.
-    pub fn prepared(&mut self, outcome: Result<(), String>) {
+    pub fn prepared(&mut self, outcome: Result<(), PartError>) {
         if self.state != State::Preparing {
             return;
         }
-        let problem = outcome.err();
+        let problem = outcome.err().map(|error| with_causes(&*error));
         self.state = if problem.is_some() {
             State::Done
         } else {
@@ -272,14 +275,14 @@ impl Agent {
     }
 
     /// The part is over.
-    pub fn finished(&mut self, outcome: Result<Box<AgentReport>, String>) {
+    pub fn finished(&mut self, outcome: Result<Box<AgentReport>, PartError>) {
         if self.state != State::Running {
             return;
         }
         self.state = State::Done;
         let (report, failed) = match outcome {
             Ok(report) => (Some(report), None),
-            Err(problem) => (None, Some(problem)),
+            Err(error) => (None, Some(with_causes(&*error))),
         };
         let done = ToCoordinator::Done {
             agent: self.name.clone(),

@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 
 use self::member::{Done, Member};
 pub use self::output::{CoordinatorOutput, Ending, MemberEnd, MemberSecond, NotStarted, Note};
+use plimsoll_model::with_causes;
+
+use crate::merge::UnionError;
 use crate::message::{Checksum, Shares, ToAgents, ToCoordinator};
 use crate::probe::{ClockOffset, spread};
 use crate::share::shares;
@@ -285,7 +288,7 @@ impl Coordinator {
     }
 
     /// What comes before the start is done, or has failed; its result goes to all agents.
-    pub fn set_up(&mut self, outcome: Result<Option<String>, String>, now: Instant) {
+    pub fn set_up(&mut self, outcome: Result<Option<String>, UnionError>, now: Instant) {
         if self.state != State::SettingUp {
             return;
         }
@@ -293,7 +296,7 @@ impl Coordinator {
         self.excuse_silence(now);
         match outcome {
             Ok(data) => self.start(data, now),
-            Err(reason) => self.fail(NotStarted::SetUp(reason)),
+            Err(error) => self.fail(NotStarted::SetUp(with_causes(&error))),
         }
     }
 

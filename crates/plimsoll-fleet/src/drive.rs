@@ -8,7 +8,7 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
 use crate::message::RunNames;
-use crate::order::{MOST_FILE_BYTES, OrderFile, RunOrder};
+use crate::order::{MOST_FILE_BYTES, OrderError, OrderFile, RunOrder};
 use crate::transport::{Deliver, Delivered, FleetTransport};
 
 /// How often a loop looks up although nothing happens.
@@ -42,23 +42,25 @@ fn micros_since(epoch: Instant, now: Instant) -> u64 {
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// The files of an order, from the broker; fails with the reason if one is not that of the order.
+/// The files of an order, from the broker; fails if one is not that of the order.
 pub fn fetch_files(
     transport: &dyn FleetTransport,
     order: &RunOrder,
-) -> Result<Vec<OrderFile>, String> {
+) -> Result<Vec<OrderFile>, OrderError> {
     let bucket = RunNames::new(&order.run).bucket();
     let mut left = MOST_FILE_BYTES;
     let mut files = Vec::new();
     for entry in &order.files {
         if !entry.has_safe_name() {
-            return Err("the order names a file with a folder".to_owned());
+            return Err(OrderError::FileInFolder);
         }
         let content = transport.blob(&bucket, &entry.name, left);
-        let content = content.map_err(|error| format!("{}: {error}", entry.name))?;
+        let content = content.map_err(|cause| OrderError::File {
+            name: entry.name.clone(),
+            cause,
+        })?;
         if !entry.matches(&content) {
-            let name = &entry.name;
-            return Err(format!("the file {name} is not the one of the order"));
+            return Err(OrderError::OtherFile(entry.name.clone()));
         }
         left -= content.len();
         files.push(OrderFile {

@@ -47,13 +47,17 @@ pub use crate::drive::coordinate::{
 };
 pub use crate::drive::fetch_files;
 pub use crate::drive::serve::{AgentEnd, AgentNote, AgentSettings, OrderTrust, serve};
-pub use crate::merge::{LoadMerger, Merger};
+pub use crate::merge::{LoadMerger, Merger, UnionError};
 pub use crate::message::{
     AgentReport, CheckFigures, Checksum, Counted, Envelope, Figures, FiguresError, MessageError,
     RunNames, ScriptFigures, Shares, ToAgents, ToCoordinator, VERSION, decode, encode,
 };
-pub use crate::order::{Argument, FileEntry, MOST_FILE_BYTES, OrderFile, RunOrder, Work};
-pub use crate::part::{LoadPart, PartControl, PartMaker, PartStart, PartTick, PreparedPart};
+pub use crate::order::{
+    Argument, FileEntry, MOST_FILE_BYTES, OrderError, OrderFile, RunOrder, Work,
+};
+pub use crate::part::{
+    LoadPart, PartControl, PartError, PartMaker, PartStart, PartTick, PreparedPart,
+};
 pub use crate::probe::{ClockOffset, ClockProbes, PROBES, spread};
 pub use crate::share::{Share, shares};
 pub use crate::transport::memory::MemoryTransport;

@@ -1,22 +1,43 @@
 //! What becomes of the figures of agents: the seam between the coordinator's loop and the kinds of runs.
 
+use std::error::Error;
 use std::time::{Duration, SystemTime};
 
 use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::{PartReport, RunPlan, Standing, Union, UnionEnd, UnionSecond};
 use plimsoll_model::{RunSummary, Saturation, Threshold};
-use plimsoll_observe::{NamedTarget, SampleSource};
+use plimsoll_observe::{AttachError, NamedTarget, SampleSource};
 
 use crate::coordinator::{MemberEnd, MemberSecond};
-use crate::message::{Checksum, Counted};
+use crate::message::{Checksum, Counted, FiguresError};
 
 /// A start that is later than this on an agent is reported.
 const LATE: Duration = Duration::from_millis(20);
 
+/// Why the figures of agents cannot be merged.
+#[derive(Debug, thiserror::Error)]
+pub enum UnionError {
+    /// An agent makes another run than the coordinator.
+    #[error("its figures are those of another kind of run")]
+    Kind,
+    /// Figures of a plain load that cannot be.
+    #[error(transparent)]
+    Figures(#[from] FiguresError),
+    /// A server beside the run gives no samples.
+    #[error(transparent)]
+    Unobserved(#[from] AttachError),
+    /// The work before the start has a result that is too long for messages.
+    #[error("setup() returns more than {} KiB, which is too much for agents", .0 >> 10)]
+    Data(usize),
+    /// A reason of the kind of run.
+    #[error(transparent)]
+    Other(Box<dyn Error + Send + Sync>),
+}
+
 /// Merges what agents count. An error of [`merge_second`](Self::merge_second) means that the figures are not those of such a run.
 pub trait Merger {
     /// Does what comes before the start, when all agents are ready. Its result goes to all of them.
-    fn set_up(&mut self) -> Result<Option<String>, String> {
+    fn set_up(&mut self) -> Result<Option<String>, UnionError> {
         Ok(None)
     }
 
@@ -26,7 +47,7 @@ pub trait Merger {
     fn begin(&mut self, workers: usize, agents: usize, started: SystemTime);
 
     /// Adds what an agent has counted; returns its checksum.
-    fn merge_second(&mut self, second: &MemberSecond) -> Result<Checksum, String>;
+    fn merge_second(&mut self, second: &MemberSecond) -> Result<Checksum, UnionError>;
 
     /// No more comes of an agent.
     fn give_up(&mut self, member: usize);
@@ -81,16 +102,13 @@ impl<'a> LoadMerger<'a> {
     }
 
     /// Opens the samples of the observed servers, unless they are.
-    fn observe(&mut self) -> Result<(), String> {
+    fn observe(&mut self) -> Result<(), AttachError> {
         if self.sources.len() < self.observed.len() {
-            let sources = self.observed.iter().map(|named| {
-                let source = named.target.source();
-                Ok((
-                    named.name.clone(),
-                    source.map_err(|error| error.to_string())?,
-                ))
-            });
-            self.sources = sources.collect::<Result<_, String>>()?;
+            let sources = self
+                .observed
+                .iter()
+                .map(|named| Ok((named.name.clone(), named.target.source()?)));
+            self.sources = sources.collect::<Result<_, AttachError>>()?;
         }
         Ok(())
     }
@@ -128,8 +146,9 @@ impl<'a> LoadMerger<'a> {
 }
 
 impl Merger for LoadMerger<'_> {
-    fn set_up(&mut self) -> Result<Option<String>, String> {
-        self.observe().map(|()| None)
+    fn set_up(&mut self) -> Result<Option<String>, UnionError> {
+        self.observe()?;
+        Ok(None)
     }
 
     fn begin(&mut self, workers: usize, agents: usize, started: SystemTime) {
@@ -138,19 +157,18 @@ impl Merger for LoadMerger<'_> {
             ..self.plan.clone()
         };
         // A run that is taken over is not set up again.
-        self.problem = self.observe().err();
+        self.problem = self.observe().err().map(|error| error.to_string());
         let sources = std::mem::take(&mut self.sources);
         let union = Union::new(plan, agents, self.thresholds, sources, started);
         self.union = Some(union);
     }
 
-    fn merge_second(&mut self, second: &MemberSecond) -> Result<Checksum, String> {
+    fn merge_second(&mut self, second: &MemberSecond) -> Result<Checksum, UnionError> {
         let (Some(union), Counted::Load(figures)) = (&mut self.union, &second.figures) else {
-            return Err("its figures are those of another kind of run".to_owned());
+            return Err(UnionError::Kind);
         };
         let mut interval = union.empty_interval();
-        let added = figures.add_to(&mut interval);
-        added.map_err(|error| error.to_string())?;
+        figures.add_to(&mut interval)?;
         let checksum = Checksum::from_interval(&interval);
         let second = UnionSecond {
             part: second.member,

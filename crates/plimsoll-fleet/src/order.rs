@@ -1,11 +1,14 @@
 //! What a run is: the command that agents run, its files, and who makes which part. It is one text, which can be signed.
 
 use std::fmt::Write as _;
+use std::io;
+use std::time::Duration;
 
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
 use crate::message::Shares;
+use crate::transport::TransportError;
 
 /// Bytes of all files of a run, at most.
 pub const MOST_FILE_BYTES: usize = 256 << 20;
@@ -131,4 +134,56 @@ mod tests {
             assert!(!entry.has_safe_name(), "{name}");
         }
     }
+}
+
+/// Why an agent does not make its part of an order.
+#[derive(Debug, thiserror::Error)]
+pub enum OrderError {
+    /// The agent asks for a signature.
+    #[error(
+        "the order is not signed, and this agent runs signed orders only (--sign KEY at the coordinator)"
+    )]
+    NotSigned,
+    /// The signature is of another key, or of another text.
+    #[error("none of the keys of --trust signed the order")]
+    UnknownKey,
+    /// The text is no order.
+    #[error("the order cannot be read: {0}")]
+    Unreadable(serde_json::Error),
+    /// The name of the run is not that of its subject.
+    #[error("the order is for another run, {0}")]
+    OtherRun(String),
+    /// Versions differ in what they count.
+    #[error(
+        "the coordinator is plimsoll {coordinator}, this agent {agent}: use the same version everywhere"
+    )]
+    OtherVersion {
+        /// Its version.
+        coordinator: String,
+        /// The version of this program.
+        agent: String,
+    },
+    /// It may be sent again by another.
+    #[error("the order was made more than {} minutes before or after the date of this machine", .0.as_secs() / 60)]
+    Age(Duration),
+    /// A share outside of the whole.
+    #[error("the order gives this agent no part")]
+    NoPart,
+    /// A name of a file with a folder before it.
+    #[error("the order names a file with a folder")]
+    FileInFolder,
+    /// The broker does not give a file.
+    #[error("{name}: {cause}")]
+    File {
+        /// Of the file.
+        name: String,
+        /// Why not.
+        cause: TransportError,
+    },
+    /// Its hash or length differs.
+    #[error("the file {0} is not the one of the order")]
+    OtherFile(String),
+    /// The system gives no thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
 }

@@ -1,5 +1,6 @@
 //! What an agent makes of an order: the seam between the agent's loop and the kinds of runs.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,9 +11,12 @@ use crate::message::{AgentReport, Checksum, Counted, Figures};
 use crate::order::{OrderFile, RunOrder};
 use crate::share::Share;
 
+/// Why a part cannot be made, which its kind of run knows. The coordinator gets it with its causes.
+pub type PartError = Box<dyn Error + Send + Sync>;
+
 /// Makes parts of runs out of orders.
 pub trait PartMaker: Send + Sync {
-    /// Checks the order and makes its part ready. An error is for people.
+    /// Checks the order and makes its part ready.
     ///
     /// - `files`: those of the order, checked.
     /// - `share`: that of this agent.
@@ -21,13 +25,16 @@ pub trait PartMaker: Send + Sync {
         order: &RunOrder,
         files: Vec<OrderFile>,
         share: Share,
-    ) -> Result<Box<dyn PreparedPart>, String>;
+    ) -> Result<Box<dyn PreparedPart>, PartError>;
 }
 
 /// A part that can be made.
 pub trait PreparedPart {
-    /// Makes it; `None` if it was not started. An error is for people.
-    fn run(self: Box<Self>, control: PartControl<'_>) -> Result<Option<Box<AgentReport>>, String>;
+    /// Makes it; `None` if it was not started.
+    fn run(
+        self: Box<Self>,
+        control: PartControl<'_>,
+    ) -> Result<Option<Box<AgentReport>>, PartError>;
 }
 
 /// How a part is started, followed and ended.
@@ -86,7 +93,10 @@ pub struct LoadPart {
 }
 
 impl PreparedPart for LoadPart {
-    fn run(self: Box<Self>, control: PartControl<'_>) -> Result<Option<Box<AgentReport>>, String> {
+    fn run(
+        self: Box<Self>,
+        control: PartControl<'_>,
+    ) -> Result<Option<Box<AgentReport>>, PartError> {
         let PartControl {
             interrupt,
             start,
@@ -108,15 +118,6 @@ impl PreparedPart for LoadPart {
             on_second: &mut on_second,
         };
         let made = run_part(&self.plan, self.share.into(), self.facts, &mut hooks);
-        let made = made.map_err(|error| {
-            let mut problem = error.to_string();
-            let mut cause = std::error::Error::source(&error);
-            while let Some(error) = cause {
-                problem = format!("{problem}: {error}");
-                cause = error.source();
-            }
-            problem
-        })?;
-        Ok(made.map(|report| Box::new(AgentReport::from_part(&report))))
+        Ok(made?.map(|report| Box::new(AgentReport::from_part(&report))))
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 pub use self::exchanges::{RecordedExchange, Recording, parse_recording};
 
 use crate::request::{is_about_connection, is_token};
-use crate::{FileRequest, MultipartForm, Place, Remark, RequestFile, Template};
+use crate::{FileRequest, FormError, MultipartForm, Place, Remark, RequestFile, Template};
 
 /// Reads the requests of an archive in its order.
 ///
@@ -129,7 +129,10 @@ impl Reader {
                         request.body = Some(Template::literal(content));
                     }
                 }
-                Err(message) => self.problems.push(Remark::new(place.clone(), message)),
+                Err(error) => {
+                    let problem = Remark::new(place.clone(), error.to_string());
+                    self.problems.push(problem);
+                }
             }
         }
         self.file.requests.push(request);
@@ -196,15 +199,24 @@ fn pairs(list: Option<&Value>) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
+/// Why a body cannot be sent as it was recorded.
+#[derive(Debug, thiserror::Error)]
+enum PostDataError {
+    #[error("`postData.text` is not base64: {0}")]
+    Base64(base64::DecodeError),
+    #[error(transparent)]
+    Form(#[from] FormError),
+}
+
 /// The content type and the content of `postData`, if there is any.
-fn body(data: &Value) -> Result<Option<(String, Vec<u8>)>, String> {
+fn body(data: &Value) -> Result<Option<(String, Vec<u8>)>, PostDataError> {
     let text_of = |key: &str| data.get(key).and_then(Value::as_str);
     let content_type = text_of("mimeType").unwrap_or_default().to_owned();
     let is_base64 = text_of("encoding") == Some("base64");
     if let Some(text) = text_of("text").filter(|text| !text.is_empty()) {
         let content = if is_base64 {
             let decoded = STANDARD.decode(text.trim());
-            decoded.map_err(|error| format!("`postData.text` is not base64: {error}"))?
+            decoded.map_err(PostDataError::Base64)?
         } else {
             text.as_bytes().to_vec()
         };
@@ -217,8 +229,7 @@ fn body(data: &Value) -> Result<Option<(String, Vec<u8>)>, String> {
     if content_type.starts_with("multipart/form-data") {
         let mut form = MultipartForm::default();
         for (name, value) in params {
-            form.add_text(name, value)
-                .map_err(|error| error.to_string())?;
+            form.add_text(name, value)?;
         }
         return Ok(Some(form.encode()));
     }

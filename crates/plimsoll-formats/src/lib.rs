@@ -45,7 +45,7 @@ pub use crate::multipart::{
 pub use crate::remark::{Place, Remark};
 pub use crate::request::environment::{Environment, EnvironmentError, environments};
 pub use crate::request::format::{Format, UnknownFormat, appearance, parse};
-pub use crate::request::{Arrival, FileRequest, ReadFile, RequestFile};
+pub use crate::request::{Arrival, FileRequest, ReadError, ReadFile, RequestFile};
 pub use crate::table::Table;
 pub use crate::table::json5::{Json5Error, json5_to_json};
 pub use crate::table::records::csv_to_json;

@@ -281,7 +281,7 @@ fn route(place: String, route: &Value, left_out: &mut Vec<Remark>) -> MockoonRou
         let at = format!("{place}.responses[{number}]");
         match self::response(response) {
             Ok(response) => responses.push(response),
-            Err(reason) => left_out.push(Remark::new(Place::Key(at.clone()), reason)),
+            Err(error) => left_out.push(Remark::new(Place::Key(at.clone()), error.to_string())),
         }
     }
     let kind = text_of(route, "type");
@@ -312,7 +312,12 @@ fn mode(route: &Value) -> String {
     }
 }
 
-fn response(response: &Value) -> Result<MockoonResponse, String> {
+/// A status that no response can have.
+#[derive(Debug, thiserror::Error)]
+#[error("the status {0} is not from 200 to 599")]
+struct WrongStatus(u16);
+
+fn response(response: &Value) -> Result<MockoonResponse, WrongStatus> {
     // The oldest have it as a text.
     let status = response.get("statusCode").and_then(|status| {
         let text = status.as_str().and_then(|text| text.parse().ok());
@@ -320,7 +325,7 @@ fn response(response: &Value) -> Result<MockoonResponse, String> {
     });
     let status = u16::try_from(status.unwrap_or(200)).unwrap_or_default();
     if !(200..=599).contains(&status) {
-        return Err(format!("the status {status} is not from 200 to 599"));
+        return Err(WrongStatus(status));
     }
     let file = text_of(response, "filePath");
     let body = match text_of(response, "bodyType").as_str() {

@@ -53,11 +53,14 @@ impl MultipartForm {
             .ok_or_else(|| FormError::Malformed(text.to_owned()))?;
         let (value, mut attributes) = split_attributes(value)?;
         let (content, default_name) = if let Some(path) = value.strip_prefix('@') {
-            let content = read(path).map_err(FormError::File)?;
+            let content = read(path).map_err(|error| FormError::File(error.to_string()))?;
             let base = path.rsplit('/').next().unwrap_or(path);
             (content, Some(base.to_owned()))
         } else if let Some(path) = value.strip_prefix('<') {
-            (read(path).map_err(FormError::File)?, None)
+            (
+                read(path).map_err(|error| FormError::File(error.to_string()))?,
+                None,
+            )
         } else {
             (value.into_bytes(), None)
         };
@@ -227,12 +230,13 @@ fn content_type_of(file_name: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ReadError;
 
-    fn read(path: &str) -> Result<Vec<u8>, String> {
+    fn read(path: &str) -> Result<Vec<u8>, ReadError> {
         match path {
             "dir/a;b.png" => Ok(b"\x89PNG".to_vec()),
             "note" => Ok(b"noted".to_vec()),
-            _ => Err(format!("cannot read {path}")),
+            _ => Err(format!("cannot read {path}").into()),
         }
     }
 

@@ -29,8 +29,9 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 pub use self::api::{
-    Api, ApiResponse, Credential, FormField, ListStyle, MediaContent, ObjectStyle, Operation,
-    Parameter, ParameterPlace, RequestBody, RequestContent, ServiceRequest, parse_api,
+    Api, ApiResponse, Credential, FormField, ListStyle, MakeError, MediaContent, ObjectStyle,
+    Operation, Parameter, ParameterPlace, RequestBody, RequestContent, ServiceRequest,
+    StandaloneError, parse_api,
 };
 
 use self::schema::{Document, Unsupported};

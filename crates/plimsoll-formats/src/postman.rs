@@ -78,6 +78,11 @@ struct Reader {
     collection: PostmanCollection,
 }
 
+/// A response whose status no server sends.
+#[derive(Debug, thiserror::Error)]
+#[error("has no status from 200 to 599")]
+struct NoStatus;
+
 impl Reader {
     /// - `at`: the place of the list.
     fn items(&mut self, parent: &Value, at: &str, levels: usize) {
@@ -105,7 +110,7 @@ impl Reader {
                 let request = response.get("originalRequest").unwrap_or(request);
                 match self.example(&place, request, response) {
                     Ok(example) => self.collection.examples.push(example),
-                    Err(reason) => self.left_out(&place, reason),
+                    Err(error) => self.left_out(&place, error.to_string()),
                 }
             }
         }
@@ -121,7 +126,7 @@ impl Reader {
         place: &str,
         request: &Value,
         response: &Value,
-    ) -> Result<PostmanExample, String> {
+    ) -> Result<PostmanExample, NoStatus> {
         let status = response.get("code").and_then(Value::as_u64).unwrap_or(200);
         let status = u16::try_from(status)
             .ok()
@@ -138,7 +143,7 @@ impl Reader {
             },
             path,
             query,
-            status: status.ok_or("has no status from 200 to 599")?,
+            status: status.ok_or(NoStatus)?,
             headers: pairs(response.get("header")),
             body: self.filled(&text_of(response, "body")),
         })

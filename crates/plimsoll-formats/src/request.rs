@@ -10,14 +10,18 @@ pub(crate) mod curl;
 
 pub(crate) mod environment;
 
+use std::error::Error;
 use std::time::Duration;
 
 use plimsoll_model::FieldClass;
 
 use crate::{Place, Remark, ResponsePart, Template};
 
-/// Reads a file that another one names; the error is for people.
-pub type ReadFile<'a> = &'a mut dyn FnMut(&str) -> Result<Vec<u8>, String>;
+/// Reads a file that another one names.
+pub type ReadFile<'a> = &'a mut dyn FnMut(&str) -> Result<Vec<u8>, ReadError>;
+
+/// Why such a file cannot be read: that of the system, or that it lies where it may not.
+pub type ReadError = Box<dyn Error + Send + Sync>;
 
 /// The content of a file of requests.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

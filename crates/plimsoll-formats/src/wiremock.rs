@@ -22,7 +22,7 @@ use crate::{Place, Remark};
 pub use self::pattern::{NumberOrder, Pattern, TimeOptions, TimeOrder};
 pub use self::request::{FieldPlace, MappingField, MappingPart, MappingUrl};
 pub use self::response::{
-    MappingBody, MappingDelay, MappingProxy, MappingResponse, parse_settings,
+    MappingBody, MappingDelay, MappingProxy, MappingResponse, SettingsError, parse_settings,
 };
 pub use self::state::{StateAction, StateChange, StateCount, StateMatch};
 pub use self::webhook::Webhook;

@@ -17,7 +17,7 @@ use serde::Serialize;
 pub(crate) use self::caches::answer as caches;
 pub(crate) use self::page::answer as page;
 
-use crate::upstream::{Event, ServerStatus, UpstreamFigures};
+use crate::upstream::{Event, ServerStatus, SourceStatus, UpstreamFigures};
 
 /// The heaviest weight.
 const MOST: u32 = 1000;
@@ -36,6 +36,9 @@ struct UpstreamDocument {
     /// `closed`, `open` or `half-open`.
     #[serde(skip_serializing_if = "Option::is_none")]
     breaker: Option<&'static str>,
+    /// What lists the servers, unless they are in the configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<SourceStatus>,
     servers: Vec<ServerStatus>,
 }
 
@@ -62,6 +65,7 @@ fn list(figures: &UpstreamFigures) -> Response {
         retries_refused: status.counted(Event::RefusedRetry),
         limited: status.counted(Event::Limited),
         breaker: status.breaker(now),
+        source: status.source(now),
         servers: status.servers(now),
     });
     json(&Document {

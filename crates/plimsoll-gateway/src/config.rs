@@ -18,6 +18,8 @@ mod rules;
 
 mod servers;
 
+mod sources;
+
 mod traces;
 
 mod upstream;

@@ -1,5 +1,7 @@
 //! Configurations of other servers, translated to that of `plimsoll up`, with a report of everything that is left out.
 
+mod caddy;
+
 mod expressgateway;
 
 mod nginx;
@@ -63,6 +65,7 @@ mod toml;
 use std::fmt;
 use std::path::Path;
 
+pub use self::caddy::{import_caddy, is_caddyfile};
 pub use self::expressgateway::{import_expressgateway, is_expressgateway};
 
 use self::nginx::Directive;

@@ -44,7 +44,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Why spans cannot be sent.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TracesError {
-    #[error("cannot prepare TLS: {}", plimsoll_model::document::with_causes(.0))]
+    #[error("cannot prepare TLS: {}", plimsoll_model::with_causes(.0))]
     Tls(#[from] TlsError),
     #[error(transparent)]
     Connect(#[from] ConnectPlanError),

@@ -26,6 +26,8 @@ mod retry;
 
 mod server;
 
+mod source_state;
+
 mod status;
 
 use std::cell::{Cell, RefCell};
@@ -42,6 +44,10 @@ use tokio::task::AbortHandle;
 
 pub(crate) use self::breaker::BreakerPlan;
 pub(crate) use self::concurrency::{Concurrency, ConcurrencyPlan, Limit, Permit};
+pub(crate) use self::discovery::{
+    ApiAccess, ConsulPlan, Discovery, DockerPlan, KubernetesPlan, LABEL, ServerFile, ServerScheme,
+    ServicePort, ServicesPlan,
+};
 pub(crate) use self::durations::{BOUNDS, DurationCounts, Durations};
 pub(crate) use self::ejection::Ejection;
 pub(crate) use self::figures::UpstreamFigures;
@@ -49,11 +55,10 @@ pub(crate) use self::gradient::Bounds;
 pub(crate) use self::health::{HealthCheck, HealthKind};
 pub(crate) use self::history::{History, Recent, Sample};
 pub(crate) use self::key::KeySource;
-pub(crate) use self::plan::{
-    Discovery, ServerFile, ServerPlan, Timeouts, Transport, UpstreamOptions, UpstreamPlan,
-};
+pub(crate) use self::plan::{ServerPlan, Timeouts, Transport, UpstreamOptions, UpstreamPlan};
 pub(crate) use self::retry::{Outcome, RetryBudget, RetryCondition, RetryPolicy};
 pub(crate) use self::server::{Server, ServerUse};
+pub(crate) use self::source_state::SourceStatus;
 pub(crate) use self::status::{Event, ServerStatus, Timeout, UpstreamStatus};
 
 use crate::balance::{Balance, Balancer, Servers};

@@ -76,16 +76,16 @@ impl Preparation<'_> {
     fn run(mut self) -> Outcome {
         let (shared, invocation) = (Arc::clone(&self.calls.shared), self.calls.invocation);
         if let Some(on_plan) = invocation.on_plan
-            && let Err(message) = on_plan(&RunNeeds::new(&shared.options))
+            && let Err(error) = on_plan(&RunNeeds::new(&shared.options))
         {
-            return Outcome::failed(ExitCode::Other, message);
+            return Outcome::failed(ExitCode::Other, error.to_string());
         }
         let outputs = invocation.samples.iter();
         let writers =
             outputs.map(|output| SampleWriter::new(output, &shared.options, &shared.registry));
         let writers = match writers.collect::<Result<Vec<_>, _>>() {
             Ok(writers) => writers,
-            Err(message) => return Outcome::failed(ExitCode::InvalidConfig, message),
+            Err(error) => return Outcome::failed(ExitCode::InvalidConfig, error.to_string()),
         };
         let mut series = invocation.series.as_ref().map(RefCell::borrow_mut);
         let series = series.as_deref_mut();
@@ -179,7 +179,9 @@ impl Preparation<'_> {
             export,
             data: Some(summary),
             recorded: iterated.recorded,
-            message: message.or(error).unwrap_or_default(),
+            message: message
+                .or_else(|| error.map(|error| error.to_string()))
+                .unwrap_or_default(),
         }
     }
 

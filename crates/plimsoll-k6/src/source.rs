@@ -4,6 +4,8 @@ pub(crate) mod archive;
 
 pub(crate) mod commonjs;
 
+pub(crate) mod error;
+
 mod meta;
 
 pub(crate) mod remote;
@@ -15,15 +17,18 @@ pub(crate) mod recorded;
 pub(crate) mod root;
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use plimsoll_script::{Limits, Program, Sources, strip_types};
+use plimsoll_script::{
+    Limits, ModuleError, Program, Sources, name_of_file, strip_types, text_of_file,
+};
 
 use url::Url;
 
 use crate::source::commonjs::{as_module, imported, importing, is_commonjs};
+use crate::source::error::SourceError;
 use crate::source::meta::with_resolve;
 use crate::source::remote::{RemoteError, RemoteModules};
 use crate::source::root::FileRoot;
@@ -165,17 +170,15 @@ pub(crate) struct ScriptSources {
 }
 
 impl Sources for ScriptSources {
-    fn resolve(&self, from: &str, specifier: &str) -> Result<String, String> {
+    fn resolve(&self, from: &str, specifier: &str) -> Result<String, ModuleError> {
         if specifier == "k6" || specifier.starts_with("k6/") {
-            return module(specifier);
+            return Ok(module(specifier)?);
         }
         if let Some(rest) = specifier.strip_prefix("https://") {
-            return self.remote(specifier, rest);
+            return Ok(self.remote(specifier, rest)?);
         }
         if specifier.starts_with("http://") {
-            return Err(format!(
-                "`{specifier}`: modules are imported over https only"
-            ));
+            return Err(SourceError::Insecure(specifier.to_owned()).into());
         }
         let is_remote = from.starts_with(HTTPS);
         if let Some(path) = specifier.strip_prefix("file://")
@@ -187,20 +190,21 @@ impl Sources for ScriptSources {
             .iter()
             .any(|start| specifier.starts_with(start));
         if !is_path {
-            return Err(format!(
-                "`{specifier}` is neither a module of k6 nor a path: modules of npm have to be bundled, and paths begin with `./`"
-            ));
+            return Err(SourceError::NoPath(specifier.to_owned()).into());
         }
         if is_remote {
             let joined = Url::parse(from).and_then(|url| url.join(specifier));
-            let joined = joined.map_err(|error| format!("`{specifier}`: {error}"))?;
+            let joined = joined.map_err(|cause| SourceError::Url {
+                specifier: specifier.to_owned(),
+                cause,
+            })?;
             return self.resolve(from, joined.as_str());
         }
         let directory = Path::new(from).parent().unwrap_or(Path::new("/"));
         self.file(&directory.join(specifier))
     }
 
-    fn text(&self, name: &str) -> Result<Arc<str>, String> {
+    fn text(&self, name: &str) -> Result<Arc<str>, ModuleError> {
         if let Some(own) = name.strip_prefix(OWN) {
             let (module, version) = match own.strip_prefix(SUMMARIES) {
                 Some(version) => (SUMMARIES, version),
@@ -208,7 +212,7 @@ impl Sources for ScriptSources {
             };
             let mut all = MODULES.iter().chain(&LIBRARIES);
             let found = all.find(|(name, _)| *name == module);
-            let (_, text) = found.ok_or_else(|| format!("there is no module {own}"))?;
+            let (_, text) = found.ok_or_else(|| SourceError::NoOwnModule(own.to_owned()))?;
             if module == SUMMARIES {
                 return Ok(text
                     .replace("\"VERSION\"", &format!("\"{version}\""))
@@ -222,7 +226,11 @@ impl Sources for ScriptSources {
         } else if self.imports_commonjs(name, &text) {
             let is_commonjs = |specifier: &str| self.is_commonjs_at(name, specifier);
             let made = importing(&text, is_commonjs);
-            made.map_err(|error| format!("{name}: {error}"))?.into()
+            let made = made.map_err(|cause| SourceError::CommonJs {
+                name: name.to_owned(),
+                cause,
+            });
+            made?.into()
         } else {
             text
         };
@@ -230,26 +238,28 @@ impl Sources for ScriptSources {
     }
 }
 
-fn module(specifier: &str) -> Result<String, String> {
+fn module(specifier: &str) -> Result<String, SourceError> {
     if MODULES.iter().any(|(name, _)| *name == specifier) {
         return Ok(format!("{OWN}{specifier}"));
     }
     if specifier == "k6/browser" || specifier.starts_with("k6/browser/") {
-        return Err(format!(
-            "`{specifier}`: browser automation is not supported by plimsoll; run this script with k6"
-        ));
+        return Err(SourceError::Browser(specifier.to_owned()));
     }
     if let Some((_, instead)) = REMOVED.iter().find(|(name, _)| *name == specifier) {
-        return Err(format!("`{specifier}` was removed from k6; use {instead}"));
+        return Err(SourceError::Removed {
+            specifier: specifier.to_owned(),
+            instead,
+        });
     }
     let known = MODULES
         .iter()
         .map(|(name, _)| *name)
         .filter(|name| name.starts_with("k6"));
     let known = known.collect::<Vec<_>>().join(", ");
-    Err(format!(
-        "`{specifier}` is not supported by plimsoll, which has {known}"
-    ))
+    Err(SourceError::Unsupported {
+        specifier: specifier.to_owned(),
+        known,
+    })
 }
 
 impl ScriptSources {
@@ -267,18 +277,14 @@ impl ScriptSources {
     }
 
     /// The name of the module in a file.
-    fn file(&self, path: &Path) -> Result<String, String> {
+    fn file(&self, path: &Path) -> Result<String, ModuleError> {
         let place = self.root.place(path);
-        let place = place.map_err(|error| error.to_string())?;
-        let found: PathBuf = place
-            .canonicalize()
-            .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-        if !found.is_file() {
-            return Err(format!("{} is not a file", path.display()));
-        }
-        let name = found.to_str();
-        name.map(str::to_owned)
-            .ok_or_else(|| format!("the name of {} is not UTF-8", found.display()))
+        let place = place.map_err(SourceError::OutsideOfArchive)?;
+        let found = place.canonicalize().map_err(|cause| SourceError::Path {
+            path: path.to_owned(),
+            cause,
+        })?;
+        name_of_file(&found)
     }
 
     /// - `given`: a text that is not a file, by its name.
@@ -306,16 +312,17 @@ impl ScriptSources {
     }
 
     /// The text of a script's module, without types.
-    fn javascript(&self, name: &str) -> Result<Arc<str>, String> {
+    fn javascript(&self, name: &str) -> Result<Arc<str>, ModuleError> {
         let is_typed = |path: &str| Path::new(path).extension().is_some_and(|it| it == "ts");
         let stripped = |text: Arc<str>, path: &str| {
             if !is_typed(path) {
                 return Ok(text);
             }
-            let stripped = strip_types(&text);
-            stripped
-                .map(Arc::from)
-                .map_err(|error| format!("{name}:{error}"))
+            let stripped = strip_types(&text).map_err(|cause| SourceError::TypeScript {
+                name: name.to_owned(),
+                cause,
+            });
+            Ok(Arc::from(stripped?))
         };
         if let Some((given, text)) = &self.given
             && given == name
@@ -325,28 +332,23 @@ impl ScriptSources {
         }
         if let (true, Some(remote)) = (name.starts_with(HTTPS), &self.remote) {
             let text = match remote.text(name) {
-                Err(error @ RemoteError::Fetch { .. }) => self.stand_in(name, error.to_string())?,
-                text => text.map_err(|error| error.to_string())?,
+                Err(error @ RemoteError::Fetch { .. }) => self.stand_in(name, error)?,
+                text => text.map_err(SourceError::Remote)?,
             };
             self.note(name, &text);
             let path = Url::parse(name).map(|url| url.path().to_owned());
             return stripped(text, &path.unwrap_or_default());
         }
-        let unreadable = |error| format!("cannot read {name}: {error}");
-        let length = std::fs::metadata(name).map_err(unreadable)?.len();
-        if length > LONGEST {
-            return Err(format!("{name} is longer than {} MiB", LONGEST >> 20));
-        }
-        let text = std::fs::read_to_string(name).map_err(unreadable)?;
+        let text = text_of_file(name, LONGEST)?;
         self.note(name, &text);
         stripped(text.into(), name)
     }
 
     /// The module of this crate in place of one that cannot be fetched.
-    fn stand_in(&self, name: &str, error: String) -> Result<Arc<str>, String> {
+    fn stand_in(&self, name: &str, error: RemoteError) -> Result<Arc<str>, ModuleError> {
         let library = name.strip_prefix(HTTPS).and_then(library);
         let Some(library) = library else {
-            return Err(error);
+            return Err(SourceError::Remote(error).into());
         };
         let warning = format!("{error}; plimsoll's own module takes its place");
         let warnings = self.warnings.lock();
@@ -388,23 +390,26 @@ impl ScriptSources {
     }
 
     /// The name of a module of another server.
-    fn remote(&self, specifier: &str, rest: &str) -> Result<String, String> {
+    fn remote(&self, specifier: &str, rest: &str) -> Result<String, SourceError> {
         let is_fetched = self.remote.is_some();
         if let Some(library) = library(rest).filter(|_| !is_fetched || !runs_as_is(rest)) {
             return Ok(library);
         }
         if is_fetched {
-            let url = Url::parse(specifier).map_err(|error| format!("`{specifier}`: {error}"))?;
-            return Ok(url.to_string());
+            let url = Url::parse(specifier).map_err(|cause| SourceError::Url {
+                specifier: specifier.to_owned(),
+                cause,
+            });
+            return Ok(url?.to_string());
         }
         let libraries = MODULES
             .iter()
             .filter_map(|(name, _)| name.strip_prefix(JSLIB));
         let built_in: Vec<_> = libraries.map(|name| name.trim_end_matches('/')).collect();
-        let built_in = built_in.join(", ");
-        Err(format!(
-            "`{specifier}`: remote modules are not fetched here; save the file beside the script and import it by its path ({built_in} of jslib.k6.io, and k6-reporter, are built in)"
-        ))
+        Err(SourceError::NotFetched {
+            specifier: specifier.to_owned(),
+            built_in: built_in.join(", "),
+        })
     }
 }
 

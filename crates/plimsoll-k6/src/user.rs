@@ -4,7 +4,7 @@ pub(crate) mod drive;
 
 pub(crate) mod secrets;
 
-mod files;
+pub(crate) mod files;
 
 mod request_rate;
 
@@ -37,7 +37,9 @@ use crate::line_source::LineSource;
 use crate::metrics::checks::{KnownChecks, SEPARATOR};
 use crate::options::duration::millis;
 use crate::protocol::event_stream::{EventStreams, OpenedStream, StreamEvent};
-use crate::protocol::grpc::{Grpc, GrpcClient, GrpcEvent, GrpcRequest, GrpcResponse, GrpcTarget};
+use crate::protocol::grpc::{
+    Grpc, GrpcClient, GrpcError, GrpcEvent, GrpcRequest, GrpcResponse, GrpcTarget,
+};
 use crate::protocol::http::{Connections, HttpRequest, HttpResponse, Jars, KnownTargets};
 use crate::protocol::pools::SecuredCalls;
 use crate::protocol::socket::{Opened, SharedDeflater, SocketEvent, SocketRequest, Sockets};
@@ -73,8 +75,8 @@ pub(crate) enum Reply {
     SocketEvent(SocketEvent),
     StreamOpened(OpenedStream),
     StreamEvent(StreamEvent),
-    GrpcConnected(Result<(), String>),
-    GrpcResponse(Result<Box<GrpcResponse>, String>),
+    GrpcConnected(Result<(), GrpcError>),
+    GrpcResponse(Result<Box<GrpcResponse>, GrpcError>),
     GrpcEvent(GrpcEvent),
 }
 

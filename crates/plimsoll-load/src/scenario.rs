@@ -37,9 +37,11 @@ pub use self::metric::{
 };
 pub use self::progress::{ScenarioCounts, ScenarioProgress, TestProgress};
 pub use self::run::{
-    Abort, Scenario, ScenarioHooks, ScenarioRun, ScenarioTick, record_scenarios, run_scenarios,
+    Abort, Scenario, ScenarioError, ScenarioHooks, ScenarioRun, ScenarioTick, record_scenarios,
+    run_scenarios,
 };
 pub use self::segment::{Segment, SegmentError};
 pub use self::workload::{
-    Iteration, IterationEnd, LocalFuture, UserId, VirtualUsers, WorkerState, Workload, Workloads,
+    Iteration, IterationEnd, LocalFuture, UserError, UserId, VirtualUsers, WorkerState, Workload,
+    Workloads,
 };

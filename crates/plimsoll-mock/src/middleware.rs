@@ -105,8 +105,9 @@ pub(crate) fn first_answer(
     middlewares.find_map(
         |(number, middleware)| match middleware.call(input, notices) {
             Ok(answer) => Some((number, answer?)),
-            Err(message) => {
-                let notice = Notice::new(Severity::Error, message).about(middleware.shown());
+            Err(error) => {
+                let notice =
+                    Notice::new(Severity::Error, error.to_string()).about(middleware.shown());
                 notices.report(&notice);
                 None
             }

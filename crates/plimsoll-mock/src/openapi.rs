@@ -103,9 +103,7 @@ impl OpenApi {
     ) -> Result<(Self, Vec<Remark>), Vec<Remark>> {
         let own_name = file.file_name().unwrap_or_default().to_string_lossy();
         let folder = file.parent().unwrap_or(Path::new(""));
-        let mut api = parse_api(text, &own_name, &mut |name| {
-            beside::read(folder, name).map_err(|error| error.to_string())
-        })?;
+        let mut api = parse_api(text, &own_name, &mut |name| Ok(beside::read(folder, name)?))?;
         let mut left_out = std::mem::take(&mut api.left_out);
         let routes = Routes::new(&api);
         let checks = api.operations.iter();

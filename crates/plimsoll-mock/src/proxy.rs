@@ -86,7 +86,7 @@ pub enum UpstreamError {
     #[error("has a user; give `authorization` in `proxy.headers`")]
     User,
     /// Certificates cannot be read.
-    #[error("cannot prepare TLS: {}", plimsoll_model::document::with_causes(.0))]
+    #[error("cannot prepare TLS: {}", plimsoll_model::with_causes(.0))]
     Tls(#[from] TlsError),
     /// Connections cannot be opened like this.
     #[error(transparent)]

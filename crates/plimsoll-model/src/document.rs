@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
 
+pub use self::problems::ConfigProblem;
 use self::problems::Problems;
-pub use self::problems::{ConfigProblem, with_causes};
 pub use self::writing::{readable_toml_string, toml_key, toml_string};
 use crate::{parse_byte_size, parse_duration};
 

@@ -33,12 +33,15 @@ mod units;
 
 mod clock;
 
+mod causes;
+
 mod secret;
 
 mod field_class;
 
 mod proxy_field;
 
+pub use crate::causes::with_causes;
 pub use crate::censored::{Bounded, Times, TimesView};
 pub use crate::clock::Clock;
 pub use crate::cost::{Cost, CpuTime, Memory, NetworkBytes, ResourceSample, Throttling};
@@ -71,8 +74,8 @@ pub use crate::results::summary::{
 };
 pub use crate::secret::Secret;
 pub use crate::secret::masking::{
-    MASK, is_secret_field, is_secret_name, masked_arguments, masked_command_line, masked_text,
-    masked_urls, masked_with, secret_values, unmasked,
+    MASK, MaskWithoutSecret, is_secret_field, is_secret_name, masked_arguments,
+    masked_command_line, masked_text, masked_urls, masked_with, secret_values, unmasked,
 };
 pub use crate::threshold::{
     Aggregation, JudgedThreshold, Measured, Metric, ServerFigures, Threshold, ThresholdError,

@@ -42,6 +42,12 @@ mod notices;
 
 mod channels;
 
+mod acknowledge;
+
+mod escalations;
+
+mod rotations;
+
 mod pages;
 
 mod readers;
@@ -130,6 +136,14 @@ fn of_admins(api: &Api) -> Routes {
         .post(role, "/admin/new-channel", channels::create)
         .get(role, "/admin/channels/{name}/edit", channels::edit)
         .post(role, "/admin/channels/{name}/edit", channels::update)
+        .get(role, "/admin/new-rotation", rotations::new)
+        .post(role, "/admin/new-rotation", rotations::create)
+        .get(role, "/admin/rotations/{name}/edit", rotations::edit)
+        .post(role, "/admin/rotations/{name}/edit", rotations::update)
+        .get(role, "/admin/new-escalation", escalations::new)
+        .post(role, "/admin/new-escalation", escalations::create)
+        .get(role, "/admin/escalations/{name}/edit", escalations::edit)
+        .post(role, "/admin/escalations/{name}/edit", escalations::update)
         .get(role, "/admin/audit", audit::list)
 }
 
@@ -145,6 +159,16 @@ pub(crate) fn routes(api: &Api) -> Routes {
         .get(everyone, "/admin/oidc/start", oidc::start)
         .get(everyone, "/admin/oidc/callback", oidc::callback)
         .get(everyone, "/admin/assets/{name}", shell::asset)
+        .get(
+            Audience::OwnSecret,
+            "/acknowledge/{token}",
+            acknowledge::show,
+        )
+        .post(
+            Audience::OwnSecret,
+            "/acknowledge/{token}",
+            acknowledge::act,
+        )
         .get(everyone, "/admin/", shell::elsewhere)
         .get(everyone, "/admin/{*rest}", shell::elsewhere)
         .layer(guard::protect)

@@ -35,7 +35,15 @@ pub(crate) fn parameter(query: Option<&str>, name: &str) -> Option<String> {
 ///
 /// Pages change nothing but subscribers, which are rows of the store alone: it is safe, and two processes may do it at a time.
 pub(crate) fn is_for_readers(path: &str) -> bool {
-    const OTHERS: [&str; 6] = ["/api", "/admin", "/metrics", "/probe", "/ping", "/health"];
+    const OTHERS: [&str; 7] = [
+        "/api",
+        "/admin",
+        "/acknowledge",
+        "/metrics",
+        "/probe",
+        "/ping",
+        "/health",
+    ];
 
     !OTHERS.iter().any(|prefix| {
         let rest = path.strip_prefix(prefix);

@@ -6,6 +6,8 @@ pub mod import;
 
 mod plan;
 
+mod acknowledge;
+
 mod agent;
 
 mod store;
@@ -17,6 +19,8 @@ mod gatus;
 mod notify;
 
 mod oncall;
+
+mod escalation;
 
 mod oidc;
 

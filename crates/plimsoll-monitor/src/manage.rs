@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::config::{PagePlan, Source, mask, overlay};
 use crate::engine::{Access, CommandError, Handle};
+use crate::notify::NotifyPlan;
 use crate::store::{
     Definition, DefinitionChanges, DefinitionKind, MonitorId, NewAudit, NewMonitor, PutDefinition,
     Replay, StoreError,
@@ -57,7 +58,7 @@ pub enum ChangeError {
     Invalid(Vec<(usize, ConfigProblem)>),
     /// The configuration file defines it.
     ReadOnly(String),
-    /// Another monitor depends on one that would be gone.
+    /// Another monitor depends on one that would be gone, or an escalation names a channel that would.
     Needed {
         /// The one that would be gone.
         key: String,
@@ -218,7 +219,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Adds or changes a maintenance window, a page or a channel, whose key its plan says.
+    /// Adds or changes a maintenance window, a page, a channel or an escalation, whose key its plan says.
     pub async fn change_other(
         &self,
         actor: &Actor,
@@ -231,7 +232,15 @@ impl Handle {
         let key = if kind == DefinitionKind::Page {
             self.page_of(&text, put.was.as_deref())?.slug.clone()
         } else if kind == DefinitionKind::Channel {
-            self.channel_of(&text, put.was.as_deref())?
+            let name = self.channel_of(&text, put.was.as_deref())?.name.clone();
+            self.spare(put.was.as_deref().filter(|was| *was != name))?;
+            name
+        } else if kind == DefinitionKind::OnCall {
+            let name = self.rotation_of(&text, put.was.as_deref())?;
+            self.spare(put.was.as_deref().filter(|was| *was != name))?;
+            name
+        } else if kind == DefinitionKind::Escalation {
+            self.escalation_of(&text, put.was.as_deref())?
         } else {
             let views = self.board.views();
             let plans: Vec<_> = views.iter().map(|view| (*view.plan).clone()).collect();
@@ -281,10 +290,14 @@ impl Handle {
             .map_err(|problems| ChangeError::Invalid(numbered(problems)))
     }
 
-    /// The name of the channel that a definition makes.
+    /// The channel that a definition makes.
     ///
     /// - `was`: the name of the one that it replaces.
-    fn channel_of(&self, text: &str, was: Option<&str>) -> Result<String, ChangeError> {
+    pub fn channel_of(
+        &self,
+        text: &str,
+        was: Option<&str>,
+    ) -> Result<Arc<NotifyPlan>, ChangeError> {
         let views = self.board.views();
         let plans: Vec<_> = views.iter().map(|view| (*view.plan).clone()).collect();
         let channels = self.board.channels();
@@ -294,12 +307,64 @@ impl Handle {
             .cloned()
             .collect();
         let rotations = self.board.rotations();
-        let plan = overlay::channel(text, &self.board.grounds(), &plans, &rotations, &others)
+        overlay::channel(text, &self.board.grounds(), &plans, &rotations, &others)
+            .map_err(|problems| ChangeError::Invalid(numbered(problems)))
+    }
+
+    /// The name of the escalation that a definition makes.
+    ///
+    /// - `was`: the name of the one that it replaces.
+    fn escalation_of(&self, text: &str, was: Option<&str>) -> Result<String, ChangeError> {
+        let views = self.board.views();
+        let plans: Vec<_> = views.iter().map(|view| (*view.plan).clone()).collect();
+        let escalations = self.board.escalations();
+        let others = escalations
+            .iter()
+            .filter(|it| Some(it.name.as_str()) != was);
+        let others: Vec<_> = others.cloned().collect();
+        let named = overlay::Named {
+            monitors: &plans,
+            channels: &self.board.channels(),
+            rotations: &self.board.rotations(),
+        };
+        let plan = overlay::escalation(text, named, &others)
             .map_err(|problems| ChangeError::Invalid(numbered(problems)))?;
         Ok(plan.name.clone())
     }
 
-    /// Removes a maintenance window, a page or a channel of the store.
+    /// The name of the rotation that a definition makes.
+    ///
+    /// - `was`: the name of the one that it replaces.
+    fn rotation_of(&self, text: &str, was: Option<&str>) -> Result<String, ChangeError> {
+        let rotations = self.board.rotations();
+        let others = rotations.iter().filter(|it| Some(it.name.as_str()) != was);
+        let others: Vec<_> = others.cloned().collect();
+        let channels = self.board.channels();
+        let names = channels.iter().map(|channel| channel.name.as_str());
+        let plan = overlay::rotation(text, &others, &names.collect())
+            .map_err(|problems| ChangeError::Invalid(numbered(problems)))?;
+        Ok(plan.name.clone())
+    }
+
+    /// Fails if an escalation names a channel or a rotation that would be gone, or a rotation names a channel.
+    fn spare(&self, gone: Option<&str>) -> Result<(), ChangeError> {
+        let Some(gone) = gone else {
+            return Ok(());
+        };
+        let (escalations, rotations) = (self.board.escalations(), self.board.rotations());
+        let escalation = escalations.iter().find(|it| it.names(gone));
+        let rotation = rotations.iter().find(|it| it.names(gone));
+        let by = escalation.map(|it| &it.name);
+        match by.or(rotation.map(|it| &it.name)) {
+            None => Ok(()),
+            Some(by) => Err(ChangeError::Needed {
+                key: gone.to_owned(),
+                by: by.clone(),
+            }),
+        }
+    }
+
+    /// Removes a maintenance window, a page, a channel or an escalation of the store.
     pub async fn remove_other(
         &self,
         actor: &Actor,
@@ -308,6 +373,8 @@ impl Handle {
         now: Timestamp,
     ) -> Result<(), ChangeError> {
         let _changing = self.changing.lock().await;
+        let is_named = matches!(kind, DefinitionKind::Channel | DefinitionKind::OnCall);
+        self.spare(is_named.then_some(key))?;
         let action = format!("{}.delete", kind.name());
         let changes = DefinitionChanges {
             removals: vec![(key.to_owned(), None)],

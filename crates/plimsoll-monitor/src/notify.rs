@@ -14,16 +14,30 @@ mod deliver;
 
 mod message;
 
+mod field;
+
+mod preview;
+
+mod link;
+
+mod escalation;
+
 mod settings;
 
-pub(crate) use crate::notify::channel::{ChannelError, notifier_of};
-pub use crate::notify::channel::{HttpRequest, Mail, Mailer, Notifier, Outgoing};
+pub use crate::notify::channel::{
+    Answers, CHANNELS, Channel, HttpRequest, Mail, Mailer, Notifier, Outgoing, Question, channel,
+    placeholders,
+};
+pub(crate) use crate::notify::channel::{ChannelError, Foreign, notifier_of};
 pub use crate::notify::deliver::send_test;
+pub use crate::notify::escalation::{EscalationPlan, EscalationStep, EscalationTarget};
+pub(crate) use crate::notify::field::Values;
+pub use crate::notify::field::{Field, FieldKind};
+pub use crate::notify::link::{AcknowledgePlan, Acknowledgement, LinkKey};
 pub use crate::notify::message::{Message, NoticeKind};
 pub use crate::notify::plan::{NotifyPlan, Template};
+pub use crate::notify::preview::preview;
 
-pub(crate) use crate::notify::channel::CHANNELS;
-pub use crate::notify::channel::channel_kinds;
 pub(crate) use crate::notify::deliver::{Delivery, run};
 pub use crate::notify::deliver::{LIMITS, SendFailure, send};
 pub use crate::notify::message::backoff;

@@ -93,9 +93,10 @@ pub(crate) fn of_url(value: &Value<'_>) -> Option<Secret> {
     let text = as_text(value)?;
     let is_safe = text
         .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
     if text.len() < SHORTEST || !is_safe {
-        return value.wrong("needs at least 16 letters, digits and hyphens, such as a UUID");
+        return value
+            .wrong("needs at least 16 letters, digits, hyphens and underscores, such as a UUID");
     }
     Some(Secret::new(text))
 }
@@ -119,5 +120,33 @@ pub(crate) fn parse(value: &Value<'_>) -> Option<[u8; 32]> {
             "is not 64 hexadecimal digits",
             Some("`plimsoll monitor token` makes one".to_owned()),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_model::document::Document;
+
+    use super::*;
+
+    #[test]
+    fn a_secret_of_a_url_has_what_admin_pages_put_into_it() {
+        let secret = |text: &str| {
+            let text = format!("token = \"{text}\"");
+            let mut document = Document::parse(&text);
+            let value = document.root().take_value("token").unwrap();
+            of_url(&value).map(|secret| secret.expose().to_owned())
+        };
+        // Every letter of base64 for URLs.
+        let all = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+        assert_eq!(secret(all).as_deref(), Some(all));
+        for wrong in [
+            "0123456789abcde",
+            "0123456789abcdef/",
+            "0123456789abcdef.",
+            "0123456789 abcdef",
+        ] {
+            assert_eq!(secret(wrong), None, "{wrong}");
+        }
     }
 }

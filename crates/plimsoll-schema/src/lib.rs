@@ -8,7 +8,7 @@
 
 use std::sync::LazyLock;
 
-use jsonschema::{Draft, Validator};
+use jsonschema::{Draft, ValidationError, Validator};
 use serde_json::{Value, json};
 
 /// A schema that values are judged by.
@@ -34,8 +34,7 @@ impl JsonSchema {
     ///
     /// References to other documents are not followed.
     pub fn new(schema: &Value) -> Result<Self, JsonSchemaError> {
-        let compiled = jsonschema::validator_for(schema);
-        Self::from_validator(compiled.map_err(|error| error.to_string()))
+        Self::from_validator(jsonschema::validator_for(schema))
     }
 
     /// A schema of an OpenAPI document, by draft 2020-12 and with the formats of texts.
@@ -44,7 +43,7 @@ impl JsonSchema {
             .with_draft(Draft::Draft202012)
             .with_format("byte", is_base64)
             .should_validate_formats(true);
-        Self::from_validator(options.build(schema).map_err(|error| error.to_string()))
+        Self::from_validator(options.build(schema))
     }
 
     /// The same for values that were written as texts, in a query or a form: a date stands for a time of the format `date-time`,
@@ -55,11 +54,13 @@ impl JsonSchema {
             .with_format("byte", is_base64)
             .with_format("date-time", is_time_or_date)
             .should_validate_formats(true);
-        Self::from_validator(options.build(schema).map_err(|error| error.to_string()))
+        Self::from_validator(options.build(schema))
     }
 
-    fn from_validator(compiled: Result<Validator, String>) -> Result<Self, JsonSchemaError> {
-        let compiled = compiled.map_err(JsonSchemaError)?;
+    fn from_validator(
+        compiled: Result<Validator, ValidationError<'_>>,
+    ) -> Result<Self, JsonSchemaError> {
+        let compiled = compiled.map_err(|error| JsonSchemaError(error.to_string()))?;
         Ok(Self(Box::new(compiled)))
     }
 

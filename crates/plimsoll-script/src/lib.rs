@@ -56,7 +56,7 @@ pub use crate::event_loop::{CallId, Delivery};
 pub use crate::fiber::{Fiber, Host, Resume, Step, Waiter};
 pub use crate::lazy_object::{LazyProperties, PropertyLayout, lazy_object};
 pub use crate::limits::Limits;
-pub use crate::modules::{Folder, Sources};
+pub use crate::modules::{Folder, ModuleError, Sources, name_of_file, text_of_file};
 pub use crate::program::{Program, is_function_body};
 pub use crate::stack::Stacks;
 pub use crate::typescript::{LinkedNames, ModuleLink, TypeScriptError, module_links, strip_types};

@@ -165,7 +165,7 @@ impl Compiler {
         }
         let text = self.sources.text(name);
         let text = text.and_then(|text| as_script(name, &text));
-        let text = text.map_err(|message| Exception::throw_message(ctx, &message))?;
+        let text = text.map_err(|error| Exception::throw_message(ctx, &error.to_string()))?;
         let globals = Globals::of_module(name, &text);
         let module = Module::declare(ctx.clone(), name, text)?;
         let options = WriteOptions {
@@ -192,8 +192,8 @@ impl Resolver for Compiler {
             return Ok(name.to_owned());
         }
         let found = self.sources.resolve(base, name);
-        let found = found
-            .map_err(|message| Exception::throw_message(ctx, &format!("{base}: {message}")))?;
+        let found =
+            found.map_err(|error| Exception::throw_message(ctx, &format!("{base}: {error}")))?;
         let mut graph = self.graph.borrow_mut();
         let key = (base.to_owned(), name.to_owned());
         graph.resolved.insert(key, found.clone());

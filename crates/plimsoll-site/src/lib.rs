@@ -23,6 +23,6 @@ mod config;
 pub use crate::config::{FILES, directory};
 pub use crate::files::resolve::{Layout, TrailingSlash};
 pub use crate::files::{CacheControl, SitePlan};
-pub use crate::rules::links::{LinkPlace, LinkSource, load_links};
+pub use crate::rules::links::{LinkPlace, LinkSource, LinksError, load_links};
 pub use crate::rules::refresh::refresh_path;
 pub use crate::rules::rule_files::{CheckedRules, check_rules};

@@ -24,7 +24,7 @@ use plimsoll_formats::site::{Dialect, HeaderRule, Lenient, RedirectRule};
 
 use crate::rules::alternatives::{Alternatives, parameters};
 use crate::rules::index::PathIndex;
-use crate::rules::pattern::{Captured, For, HostPattern, Pattern, Reading};
+use crate::rules::pattern::{Captured, For, HostPattern, Pattern, Reading, TooManyPlaces};
 
 /// The rules of a site.
 #[derive(Debug)]
@@ -102,14 +102,14 @@ impl Rules {
             rule.from = decoded(&rule.from);
             match Pattern::new(&rule.from, dialect, For::Redirects) {
                 Ok(pattern) => rules.add_redirect(Redirect { rule, pattern }),
-                Err(message) => of_redirects.push(Remark::line(rule.line, message)),
+                Err(error) => of_redirects.push(Remark::line(rule.line, error.to_string())),
             }
         }
         for rule in headers.entries {
             let line = rule.line;
             match Headers::new(rule, dialect) {
                 Ok(headers) => rules.add_headers(headers),
-                Err(message) => of_headers.push(Remark::line(line, message)),
+                Err(error) => of_headers.push(Remark::line(line, error.to_string())),
             }
         }
         (rules, of_redirects, of_headers)
@@ -323,12 +323,20 @@ impl Redirect {
     }
 }
 
+/// Why a rule for header fields cannot be used.
+#[derive(Debug, thiserror::Error)]
+enum HeadersError {
+    #[error(transparent)]
+    Pattern(#[from] TooManyPlaces),
+    #[error("`{0}` is no name of a header field")]
+    Name(String),
+}
+
 impl Headers {
-    fn new(rule: HeaderRule, dialect: Dialect) -> Result<Self, String> {
+    fn new(rule: HeaderRule, dialect: Dialect) -> Result<Self, HeadersError> {
         let path = decoded(&rule.path);
         let name = |name: &str| {
-            HeaderName::from_bytes(name.as_bytes())
-                .map_err(|_| format!("`{name}` is no name of a header field"))
+            HeaderName::from_bytes(name.as_bytes()).map_err(|_| HeadersError::Name(name.to_owned()))
         };
         let fields = rule
             .fields
@@ -337,7 +345,7 @@ impl Headers {
         Ok(Self {
             host: rule.host.map(|host| HostPattern::new(&host)).transpose()?,
             pattern: Pattern::new(&path, dialect, For::Headers)?,
-            fields: fields.collect::<Result<_, String>>()?,
+            fields: fields.collect::<Result<_, HeadersError>>()?,
             unset: rule
                 .unset
                 .iter()

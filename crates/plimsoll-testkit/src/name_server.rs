@@ -34,7 +34,22 @@ impl NameServer {
         records.retain(|record| record.name != name);
         records.extend(addresses.iter().map(|&address| Record {
             name: name.clone(),
-            address,
+            data: RecordData::Address(address),
+            ttl,
+        }));
+    }
+
+    /// From now on `name` is a service of these servers (RFC 2782), to be kept for `ttl` seconds.
+    pub fn set_services(&self, name: &str, services: &[NamedService<'_>], ttl: u32) {
+        let name = name.to_ascii_lowercase();
+        let mut records = self.records.lock().expect("no holder panics");
+        records.retain(|record| record.name != name);
+        records.extend(services.iter().map(|service| Record {
+            name: name.clone(),
+            data: RecordData::Service {
+                numbers: [service.priority, service.weight, service.port],
+                target: service.target.to_ascii_lowercase(),
+            },
             ttl,
         }));
     }
@@ -43,6 +58,19 @@ impl NameServer {
     pub fn questions(&self) -> Vec<String> {
         self.questions.lock().expect("no holder panics").clone()
     }
+}
+
+/// A server of a service.
+#[derive(Debug, Clone, Copy)]
+pub struct NamedService<'a> {
+    /// Lower ones come first.
+    pub priority: u16,
+    /// Its share.
+    pub weight: u16,
+    /// Its port.
+    pub port: u16,
+    /// Its name, without a dot at its end.
+    pub target: &'a str,
 }
 
 /// A name server to be set up.
@@ -56,8 +84,18 @@ pub struct NameServerBuilder {
 #[derive(Debug)]
 struct Record {
     name: String,
-    address: IpAddr,
+    data: RecordData,
     ttl: u32,
+}
+
+#[derive(Debug)]
+enum RecordData {
+    Address(IpAddr),
+    Service {
+        /// Priority, weight and port.
+        numbers: [u16; 3],
+        target: String,
+    },
 }
 
 impl NameServerBuilder {
@@ -66,7 +104,7 @@ impl NameServerBuilder {
     pub fn record(mut self, name: &str, address: impl Into<IpAddr>, ttl: u32) -> Self {
         self.records.push(Record {
             name: name.to_ascii_lowercase(),
-            address: address.into(),
+            data: RecordData::Address(address.into()),
             ttl,
         });
         self
@@ -124,6 +162,7 @@ impl NameServerBuilder {
 
 const TYPE_A: u16 = 1;
 const TYPE_AAAA: u16 = 28;
+const TYPE_SRV: u16 = 33;
 const HEADER: usize = 12;
 
 /// The AD flag, in the second byte of flags.
@@ -166,16 +205,19 @@ impl<'a> Question<'a> {
         match self.record_type {
             TYPE_A => "A".to_owned(),
             TYPE_AAAA => "AAAA".to_owned(),
+            TYPE_SRV => "SRV".to_owned(),
             other => other.to_string(),
         }
     }
 
     fn is_answered_by(&self, record: &Record) -> bool {
         self.name == record.name
-            && match record.address {
-                IpAddr::V4(_) => self.record_type == TYPE_A,
-                IpAddr::V6(_) => self.record_type == TYPE_AAAA,
-            }
+            && self.record_type
+                == match record.data {
+                    RecordData::Address(IpAddr::V4(_)) => TYPE_A,
+                    RecordData::Address(IpAddr::V6(_)) => TYPE_AAAA,
+                    RecordData::Service { .. } => TYPE_SRV,
+                }
     }
 }
 
@@ -201,16 +243,22 @@ fn answer(question: &Question<'_>, records: &[Record]) -> Vec<u8> {
         packet.extend(question.record_type.to_be_bytes());
         packet.extend([0, 1]);
         packet.extend(record.ttl.to_be_bytes());
-        match record.address {
-            IpAddr::V4(address) => {
-                packet.extend([0, 4]);
-                packet.extend(address.octets());
-            }
-            IpAddr::V6(address) => {
-                packet.extend([0, 16]);
-                packet.extend(address.octets());
+        let mut data = Vec::new();
+        match &record.data {
+            RecordData::Address(IpAddr::V4(address)) => data.extend(address.octets()),
+            RecordData::Address(IpAddr::V6(address)) => data.extend(address.octets()),
+            RecordData::Service { numbers, target } => {
+                data.extend(numbers.iter().flat_map(|number| number.to_be_bytes()));
+                for label in target.split('.').filter(|label| !label.is_empty()) {
+                    data.push(u8::try_from(label.len()).expect("a label is short"));
+                    data.extend(label.as_bytes());
+                }
+                data.push(0);
             }
         }
+        let length = u16::try_from(data.len()).expect("a record is short");
+        packet.extend(length.to_be_bytes());
+        packet.extend(data);
     }
     packet
 }

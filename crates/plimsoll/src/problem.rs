@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use plimsoll_model::with_causes;
 use plimsoll_server::Notice;
 
 use crate::exit::Exit;
@@ -56,13 +57,7 @@ impl Problem {
 
     /// An error with all its causes.
     pub(crate) fn caused_by(error: &dyn Error) -> Self {
-        let mut message = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            message = format!("{message}: {error}");
-            cause = error.source();
-        }
-        Self::new(message)
+        Self::new(with_causes(error))
     }
 
     /// The same problem, with what was given for `flag`.

@@ -162,10 +162,21 @@ impl fmt::Display for Class {
     }
 }
 
-impl FromStr for Class {
-    type Err = String;
+/// A name that no class has, with the one that may be meant.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownClass {
+    /// One is similar.
+    #[error("there is no `{0}`; did you mean `{1}`?")]
+    Similar(String, Class),
+    /// None is.
+    #[error("there is no `{0}`; `plimsoll chaos` lists the names")]
+    Other(String),
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for Class {
+    type Err = UnknownClass;
+
+    fn from_str(text: &str) -> Result<Self, UnknownClass> {
         let known = Self::ALL.into_iter().find(|class| class.name() == text);
         known.ok_or_else(|| {
             let similar = Self::ALL
@@ -174,8 +185,8 @@ impl FromStr for Class {
                 .filter(|(similarity, _)| *similarity > 0.8)
                 .max_by(|one, other| one.0.total_cmp(&other.0));
             match similar {
-                Some((_, class)) => format!("there is no `{text}`; did you mean `{class}`?"),
-                None => format!("there is no `{text}`; `plimsoll chaos` lists the names"),
+                Some((_, class)) => UnknownClass::Similar(text.to_owned(), class),
+                None => UnknownClass::Other(text.to_owned()),
             }
         })
     }
@@ -192,6 +203,6 @@ mod tests {
             assert_eq!(class.bounds().problems(), [], "{class}");
         }
         let error = "rapid-rset".parse::<Class>().unwrap_err();
-        assert!(error.contains("`rapid-reset`"), "{error}");
+        assert!(error.to_string().contains("`rapid-reset`"), "{error}");
     }
 }

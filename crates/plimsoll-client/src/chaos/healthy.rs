@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use plimsoll_model::{Clock, Failure, HealthyFigures, Phase};
 use plimsoll_wire::SystemClock;
-use plimsoll_wire::h1::Limits;
+use plimsoll_wire::h1::{HeadError, Limits};
 
 use super::door::{Door, Speaks};
+use super::unspoken::Unspoken;
 use crate::{Http1, ReadBuffer, Request, Stream};
 
 /// From one request to the next.
@@ -28,13 +29,13 @@ pub(super) struct Healthy<'a> {
 }
 
 /// One request and its response; what was wrong, if it was not served.
-pub(super) async fn try_once(door: &Door) -> Result<(), String> {
+pub(super) async fn try_once(door: &Door) -> Result<(), Unspoken> {
     let mut healthy = Healthy::new(door);
     let request = healthy.request()?;
     match healthy.exchange(&request).await {
         Ok(status) if status < SERVER_ERROR => Ok(()),
-        Ok(status) => Err(format!("it answers with status {status}")),
-        Err(failure) => Err(failure.to_string()),
+        Ok(status) => Err(Unspoken::Status(status)),
+        Err(failure) => Err(Unspoken::Failure(failure)),
     }
 }
 
@@ -81,10 +82,10 @@ impl<'a> Healthy<'a> {
         self.figures
     }
 
-    fn request(&self) -> Result<Request, String> {
+    fn request(&self) -> Result<Request, HeadError> {
         let endpoint = self.door.endpoint();
         let (target, host) = (endpoint.path_and_query(), endpoint.authority());
-        Request::encode("GET", target, host, &[], None).map_err(|error| error.to_string())
+        Request::encode("GET", target, host, &[], None)
     }
 
     async fn exchange(&mut self, request: &Request) -> Result<u16, Failure> {

@@ -14,6 +14,7 @@ use super::frames::{
     code_name,
 };
 use super::ground::Ground;
+use super::unspoken::Unspoken;
 use crate::Stream;
 
 /// Timeout for the first frame of the server.
@@ -54,11 +55,8 @@ struct ReaderReport {
 }
 
 /// Whether the server answers the preface with SETTINGS; what came instead, if not.
-pub(super) async fn try_once(door: &Door) -> Result<(), String> {
-    let mut stream = door
-        .open(Speaks::Http2, None)
-        .await
-        .map_err(|error| error.to_string())?;
+pub(super) async fn try_once(door: &Door) -> Result<(), Unspoken> {
+    let mut stream = door.open(Speaks::Http2, None).await?;
     let mut preface = PREFACE.to_vec();
     frames::put_settings(&mut preface, &[]);
     let exchange = async {
@@ -70,12 +68,12 @@ pub(super) async fn try_once(door: &Door) -> Result<(), String> {
     };
     let header = match tokio::time::timeout(PATIENCE, exchange).await {
         Ok(Ok(header)) => header,
-        Ok(Err(error)) => return Err(error.to_string()),
-        Err(_) => return Err("nothing came".to_owned()),
+        Ok(Err(error)) => return Err(error.into()),
+        Err(_) => return Err(Unspoken::Silent),
     };
     match frames::parse(header) {
         (_, SETTINGS, 0, 0) => Ok(()),
-        _ => Err("its first frame is not SETTINGS".to_owned()),
+        _ => Err(Unspoken::NoSettings),
     }
 }
 

@@ -7,6 +7,7 @@ use quinn::VarInt;
 
 use super::door::Door;
 use super::ground::Ground;
+use super::unspoken::Unspoken;
 use crate::{QuicConfig, QuicOptions};
 
 /// `H3_REQUEST_CANCELLED` (RFC 9114, section 8.1).
@@ -22,26 +23,23 @@ const CONTROL: [u8; 3] = [0x00, 0x04, 0x00];
 const BATCH: u32 = 50;
 
 /// Whether the server can be spoken to by HTTP/3; why not, if it cannot.
-pub(super) async fn try_once(door: &Door) -> Result<(), String> {
+pub(super) async fn try_once(door: &Door) -> Result<(), Unspoken> {
     let connection = open(door).await?;
     connection.close(CANCELLED, b"");
     Ok(())
 }
 
-async fn open(door: &Door) -> Result<quinn::Connection, String> {
-    door.permit(door.address().ip())
-        .map_err(|error| error.to_string())?;
+async fn open(door: &Door) -> Result<quinn::Connection, Unspoken> {
+    door.permit(door.address().ip())?;
     let tls = door.tls(b"h3");
-    let tls: Arc<_> = tls.ok_or("it needs an https:// URL")?;
-    let config: QuicConfig = QuicOptions::default()
-        .compile(&tls, true)
-        .map_err(|error| error.to_string())?;
+    let tls: Arc<_> = tls.ok_or(Unspoken::NoTls)?;
+    let config: QuicConfig = QuicOptions::default().compile(&tls, true)?;
     let name = door.name();
     let opening = crate::http3::open(&config, door.address(), &name, None, false);
     match tokio::time::timeout(PATIENCE, opening).await {
         Ok(Ok((connection, _))) => Ok(connection),
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err("nothing came".to_owned()),
+        Ok(Err(error)) => Err(error.into()),
+        Err(_) => Err(Unspoken::Silent),
     }
 }
 

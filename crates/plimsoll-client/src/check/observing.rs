@@ -5,6 +5,7 @@ use plimsoll_model::{CheckedCall, Failure, FailureKind, Phase};
 use plimsoll_wire::h1::{ResponseHead, ResponseSink};
 use plimsoll_wire::h2;
 use plimsoll_wire::h2::hpack::Fields;
+use std::error::Error;
 
 use crate::check::{GrpcCheck, Observer};
 use crate::grpc::{GrpcFault, GrpcReading, messages};
@@ -75,8 +76,9 @@ pub(super) fn read_answer(
         let cause = format!("the answer has more than {} bytes", Observer::BODY_BYTES);
         return Err(Failure::new(Phase::Receive, FailureKind::TooLarge).because(cause));
     }
-    let undecoded =
-        |cause: String| Failure::new(Phase::Receive, FailureKind::Decode).because(cause);
+    let undecoded = |error: Box<dyn Error + Send + Sync>| {
+        Failure::new(Phase::Receive, FailureKind::Decode).because(error.to_string())
+    };
     // Something else than gRPC may stand behind a status of HTTP that is none of success.
     let messages = match answer.messages {
         0 => Vec::new(),

@@ -1,5 +1,6 @@
 //! The plan of a check.
 
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +42,7 @@ pub struct GrpcCheck {
 }
 
 /// From the bytes of a message to JSON.
-pub type ToJson = Arc<dyn Fn(&[u8]) -> Result<String, String> + Send + Sync>;
+pub type ToJson = Arc<dyn Fn(&[u8]) -> Result<String, Box<dyn Error + Send + Sync>> + Send + Sync>;
 
 impl fmt::Debug for GrpcCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

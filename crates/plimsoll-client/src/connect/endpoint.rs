@@ -135,6 +135,15 @@ impl Endpoint {
         }
     }
 
+    /// The same behind a Unix socket of this machine.
+    #[must_use]
+    pub fn at_socket(self, path: PathBuf) -> Self {
+        Self {
+            pinned: Some(Pin::UnixSocket(path)),
+            ..self
+        }
+    }
+
     /// The server at a Unix socket, without TLS; requests name the host `localhost`.
     pub fn unix_socket(path: PathBuf) -> Self {
         let scheme = Scheme::Http;

@@ -19,6 +19,7 @@ use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{LookupIpStrategy, NameServerConfig, ResolverConfig};
 use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::proto::rr::RData;
 use plimsoll_model::{Failure, FailureKind, Phase, Side};
 use url::Host;
 
@@ -84,6 +85,28 @@ pub struct Resolved {
     pub valid_until: Option<Instant>,
 }
 
+/// The servers of a service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceRecords {
+    /// The records.
+    pub records: Vec<ServiceRecord>,
+    /// Until when they hold.
+    pub valid_until: Instant,
+}
+
+/// An SRV record (RFC 2782).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceRecord {
+    /// The name of the server, without a dot at its end.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// Servers with a higher number stand in for those with a lower one.
+    pub priority: u16,
+    /// Its share among servers of one priority.
+    pub weight: u16,
+}
+
 impl Resolver {
     /// Reads nothing yet.
     pub fn new(family: AddressFamily, overrides: Overrides) -> Self {
@@ -141,6 +164,36 @@ impl Resolver {
         let mut addresses = hosts::listed(hosts, name);
         addresses.retain(|address| self.family.admits(*address));
         addresses
+    }
+
+    /// The servers of a service, by its SRV records (RFC 2782); none if it is decidedly not available there.
+    ///
+    /// - `name`: such as `_http._tcp.api.example.org`.
+    ///
+    /// Fails as [`Self::resolve`] does. The order is that of the answer.
+    pub async fn services(&self, name: &str) -> Result<ServiceRecords, Failure> {
+        let lookup = self.lookups().srv_lookup(name).await;
+        let lookup = lookup.map_err(|error| lookup_failure(name, &error))?;
+        let valid_until = lookup.valid_until();
+        let records = lookup
+            .answers()
+            .iter()
+            .filter_map(|record| match &record.data {
+                RData::SRV(service) => Some(service),
+                _ => None,
+            });
+        // The root as the target says that there is no such service.
+        let records = records.filter(|service| !service.target.is_root());
+        let records = records.map(|service| ServiceRecord {
+            host: service.target.to_utf8().trim_end_matches('.').to_owned(),
+            port: service.port,
+            priority: service.priority,
+            weight: service.weight,
+        });
+        Ok(ServiceRecords {
+            records: records.collect(),
+            valid_until,
+        })
     }
 
     fn known(&self, host: &Host<&str>, addresses: &[IpAddr]) -> Result<Resolved, Failure> {

@@ -197,7 +197,7 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + std::marker::Send + Sync>
         let request = request(head, &place.destination, upload.length()).map_err(|cause| {
             Failure::new(Phase::Send, FailureKind::Protocol)
                 .on(Side::Ours)
-                .because(cause)
+                .because(cause.to_string())
         })?;
         let code = Rc::new(Cell::new(Code::H3_REQUEST_CANCELLED.value()));
         let mut sender = http.sender();
@@ -520,20 +520,19 @@ fn request(
     head: &Head<'_>,
     destination: &Destination,
     length: BodyLength,
-) -> Result<Request<()>, String> {
+) -> Result<Request<()>, http::Error> {
     let endpoint = destination.endpoint();
     let uri = Uri::builder()
         .scheme(endpoint.scheme().name())
         .authority(head.authority.unwrap_or(endpoint.authority()))
         .path_and_query(head.target)
-        .build()
-        .map_err(|error| error.to_string())?;
+        .build()?;
     let mut request = Request::new(());
     *request.method_mut() = if head.upgrade.is_some() {
         // RFC 9220, section 3, by RFC 8441, section 4.
         Method::CONNECT
     } else {
-        Method::from_bytes(head.method.as_bytes()).map_err(|error| error.to_string())?
+        Method::from_bytes(head.method.as_bytes())?
     };
     *request.uri_mut() = uri;
     if head.upgrade.is_some() {
@@ -541,11 +540,10 @@ fn request(
         request.extensions_mut().insert(Protocol::CONNECT_UDP);
     }
     let fields = request.headers_mut();
-    let mut result: Result<(), String> = Ok(());
+    let mut result: Result<(), http::Error> = Ok(());
     let mut append = |name: &[u8], value: &[u8]| {
-        let name = HeaderName::from_bytes(name).map_err(|error| error.to_string())?;
-        let value = HeaderValue::from_bytes(value).map_err(|error| error.to_string())?;
-        fields.append(name, value);
+        let name = HeaderName::from_bytes(name)?;
+        fields.append(name, HeaderValue::from_bytes(value)?);
         Ok(())
     };
     let has_trailers = length != BodyLength::None;

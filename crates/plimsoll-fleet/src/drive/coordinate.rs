@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use plimsoll_load::Interrupt;
-use plimsoll_model::Clock as _;
+use plimsoll_model::{Clock as _, with_causes};
 use plimsoll_wire::SystemClock;
 
 use super::{QUEUE, into_queue, patience};
@@ -15,7 +15,7 @@ use crate::coordinator::{
     BEAT_EVERY, Coordinator, CoordinatorOutput, Ending, FleetPlan, MemberEnd, MemberSecond,
     NotStarted, Note,
 };
-use crate::merge::Merger;
+use crate::merge::{Merger, UnionError};
 use crate::message::{MessageError, RunNames, ToAgents, ToCoordinator, decode, encode_signed};
 use crate::order::{Argument, OrderFile, RunOrder, Work};
 use crate::share::Share;
@@ -406,10 +406,7 @@ impl<'a> Driver<'a> {
             })
         };
         let outcome = outcome.and_then(|data| match data {
-            Some(data) if data.len() > MOST_DATA => Err(format!(
-                "setup() returns more than {} KiB, which is too much for agents",
-                MOST_DATA >> 10
-            )),
+            Some(data) if data.len() > MOST_DATA => Err(UnionError::Data(MOST_DATA)),
             data => Ok(data),
         });
         self.coordinator.set_up(outcome, SystemClock.now());
@@ -418,7 +415,9 @@ impl<'a> Driver<'a> {
     fn merge(&mut self, second: &MemberSecond) {
         match self.merger.merge_second(second) {
             Ok(checksum) => self.coordinator.merged(second.member, &checksum),
-            Err(reason) => self.coordinator.reject(second.member, reason),
+            Err(error) => {
+                self.coordinator.reject(second.member, with_causes(&error));
+            }
         }
     }
 }

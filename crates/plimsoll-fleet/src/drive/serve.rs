@@ -7,14 +7,14 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
 use plimsoll_load::Interrupt;
-use plimsoll_model::Clock as _;
+use plimsoll_model::{Clock as _, with_causes};
 use plimsoll_wire::SystemClock;
 
 use super::{QUEUE, fetch_files, into_queue, micros_since, patience};
 use crate::agent::{Agent, AgentOutput};
 use crate::message::{AgentReport, Envelope, RunNames, ToAgents, ToCoordinator, decode, encode};
-use crate::order::{OrderFile, RunOrder};
-use crate::part::{PartControl, PartMaker, PartStart, PartTick};
+use crate::order::{OrderError, OrderFile, RunOrder};
+use crate::part::{PartControl, PartError, PartMaker, PartStart, PartTick};
 use crate::share::Share;
 use crate::transport::{Delivered, FleetTransport, Subscription, TransportError};
 use crate::trust::TrustedKeys;
@@ -132,9 +132,9 @@ pub fn serve(
 enum Event {
     Call(Delivered),
     Coordinator(Delivered),
-    Prepared(Result<(), String>),
+    Prepared(Result<(), PartError>),
     Tick(PartTick),
-    Finished(Result<Option<Box<AgentReport>>, String>),
+    Finished(Result<Option<Box<AgentReport>>, PartError>),
 }
 
 /// The thread that makes a part.
@@ -221,8 +221,8 @@ impl Driver<'_> {
             Event::Prepared(outcome) => {
                 let run = self.agent.run().to_owned();
                 match (&outcome, &self.part) {
-                    (Err(problem), _) => {
-                        let problem = problem.clone();
+                    (Err(error), _) => {
+                        let problem = with_causes(&**error);
                         on_note(&AgentNote::Refused { run, problem });
                     }
                     (Ok(()), Some(part)) => {
@@ -257,7 +257,7 @@ impl Driver<'_> {
                 match outcome {
                     Ok(Some(report)) => self.agent.finished(Ok(report)),
                     Ok(None) => {}
-                    Err(problem) => self.agent.finished(Err(problem)),
+                    Err(error) => self.agent.finished(Err(error)),
                 }
             }
         }
@@ -368,16 +368,16 @@ impl Driver<'_> {
                 self.agent.not_wanted();
                 return;
             }
-            Err(problem) => {
-                self.refuse(problem);
+            Err(error) => {
+                self.refuse(error);
                 return;
             }
         };
         self.seen.insert(order.run.clone());
         let files = match fetch_files(self.transport, &order) {
             Ok(files) => files,
-            Err(problem) => {
-                self.refuse(problem);
+            Err(error) => {
+                self.refuse(error);
                 return;
             }
         };
@@ -398,16 +398,13 @@ impl Driver<'_> {
                     share,
                 });
             }
-            Err(error) => {
-                let problem = format!("cannot start a thread: {error}");
-                self.refuse(problem);
-            }
+            Err(error) => self.refuse(OrderError::Thread(error)),
         }
     }
 
-    fn refuse(&self, problem: String) {
+    fn refuse(&self, error: OrderError) {
         // The queue is this thread's own: it has room, or nothing is heard of the agent any more.
-        drop(self.queue.try_send(Event::Prepared(Err(problem))));
+        drop(self.queue.try_send(Event::Prepared(Err(error.into()))));
     }
 
     /// Whether a message is that of a coordinator whose key is trusted. An order says so by itself, with its reason.
@@ -423,34 +420,28 @@ impl Driver<'_> {
         &self,
         text: &str,
         signature: Option<&str>,
-    ) -> Result<Option<(RunOrder, Share)>, String> {
+    ) -> Result<Option<(RunOrder, Share)>, OrderError> {
         match (&self.plan.trust, signature) {
             (OrderTrust::Everyone, _) => {}
-            (OrderTrust::Keys(_), None) => {
-                return Err(
-                    "the order is not signed, and this agent runs signed orders only (--sign KEY at the coordinator)"
-                        .to_owned(),
-                );
-            }
+            (OrderTrust::Keys(_), None) => return Err(OrderError::NotSigned),
             (OrderTrust::Keys(keys), Some(signature)) => {
                 if !keys.have_signed(text, signature) {
-                    return Err("none of the keys of --trust signed the order".to_owned());
+                    return Err(OrderError::UnknownKey);
                 }
             }
         }
-        let order: RunOrder = serde_json::from_str(text)
-            .map_err(|error| format!("the order cannot be read: {error}"))?;
+        let order: RunOrder = serde_json::from_str(text).map_err(OrderError::Unreadable)?;
         let Some(share) = order.shares.get(&self.plan.name).copied() else {
             return Ok(None);
         };
         if order.run != self.agent.run() {
-            return Err(format!("the order is for another run, {}", order.run));
+            return Err(OrderError::OtherRun(order.run));
         }
         if order.program != self.plan.program {
-            return Err(format!(
-                "the coordinator is plimsoll {}, this agent {}: use the same version everywhere",
-                order.program, self.plan.program
-            ));
+            return Err(OrderError::OtherVersion {
+                coordinator: order.program,
+                agent: self.plan.program.clone(),
+            });
         }
         let made = SystemTime::UNIX_EPOCH + Duration::from_secs(order.made_at);
         let now = SystemClock.wall();
@@ -458,15 +449,12 @@ impl Driver<'_> {
             .duration_since(made)
             .or_else(|_| made.duration_since(now));
         if age.is_ok_and(|age| age > MOST_AGE) {
-            return Err(format!(
-                "the order was made more than {} minutes before or after the date of this machine",
-                MOST_AGE.as_secs() / 60
-            ));
+            return Err(OrderError::Age(MOST_AGE));
         }
         let end = share.first.checked_add(share.workers);
         let is_share = share.workers > 0 && end.is_some_and(|end| end <= share.of);
         if !is_share {
-            return Err("the order gives this agent no part".to_owned());
+            return Err(OrderError::NoPart);
         }
         Ok(Some((order, share)))
     }
@@ -481,11 +469,11 @@ fn make_part(
     interrupt: Arc<Interrupt>,
     go: &Receiver<PartStart>,
     queue: &SyncSender<Event>,
-) -> Result<Option<Box<AgentReport>>, String> {
+) -> Result<Option<Box<AgentReport>>, PartError> {
     let prepared = match maker.prepare(order, files, share) {
         Ok(prepared) => prepared,
-        Err(problem) => {
-            drop(queue.send(Event::Prepared(Err(problem))));
+        Err(error) => {
+            drop(queue.send(Event::Prepared(Err(error))));
             return Ok(None);
         }
     };
@@ -500,8 +488,8 @@ fn make_part(
         on_tick: &mut |tick| drop(queue.send(Event::Tick(tick))),
     });
     match made {
-        Err(problem) if !is_ready => {
-            drop(queue.send(Event::Prepared(Err(problem))));
+        Err(error) if !is_ready => {
+            drop(queue.send(Event::Prepared(Err(error))));
             Ok(None)
         }
         made => made,

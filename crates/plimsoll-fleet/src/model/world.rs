@@ -238,7 +238,8 @@ impl World {
                 let agent = &mut self.agents[agent];
                 if !agent.is_dead {
                     let refuses = agent.refuses.clone();
-                    agent.machine.prepared(refuses.map_or(Ok(()), Err));
+                    let outcome = refuses.map_or(Ok(()), |reason| Err(reason.into()));
+                    agent.machine.prepared(outcome);
                 }
             }
             Event::Tick { agent } => self.tick(agent),

@@ -52,22 +52,45 @@ pub fn parse_recording(text: &str) -> Result<Recording, Vec<Remark>> {
         let place = Place::Entry(number);
         match exchange(&place, entry) {
             Ok(exchange) => recording.exchanges.push(exchange),
-            Err(reason) => recording.left_out.push(Remark::new(place, reason)),
+            Err(error) => recording
+                .left_out
+                .push(Remark::new(place, error.to_string())),
         }
     }
     Ok(recording)
 }
 
-fn exchange(place: &Place, entry: &Value) -> Result<RecordedExchange, String> {
-    let request = entry.get("request").ok_or("has no `request`")?;
-    let response = entry.get("response").ok_or("has no `response`")?;
+/// Why an entry is no exchange that can be answered again.
+#[derive(Debug, thiserror::Error)]
+enum EntryError {
+    #[error("has no {0}")]
+    Lacks(&'static str),
+    #[error("is of {0}, which is not recorded")]
+    Scheme(String),
+    #[error("has no answer (blocked or aborted)")]
+    Unanswered,
+    #[error("is a WebSocket")]
+    WebSocket,
+    #[error("has the status {0}")]
+    Status(u16),
+    #[error("`content.text` is not base64: {0}")]
+    Base64(#[from] base64::DecodeError),
+}
+
+fn exchange(place: &Place, entry: &Value) -> Result<RecordedExchange, EntryError> {
+    let request = entry.get("request").ok_or(EntryError::Lacks("`request`"))?;
+    let response = entry
+        .get("response")
+        .ok_or(EntryError::Lacks("`response`"))?;
     let text = |key: &str| request.get(key).and_then(Value::as_str);
     let method = text("method").filter(|method| is_token(method));
-    let method = method.ok_or("has no method")?.to_owned();
-    let url = text("url").ok_or("has no URL")?;
-    let (scheme, rest) = url.split_once("://").ok_or("has no absolute URL")?;
+    let method = method.ok_or(EntryError::Lacks("method"))?.to_owned();
+    let url = text("url").ok_or(EntryError::Lacks("URL"))?;
+    let (scheme, rest) = url
+        .split_once("://")
+        .ok_or(EntryError::Lacks("absolute URL"))?;
     if !matches!(scheme, "http" | "https") {
-        return Err(format!("is of {scheme}, which is not recorded"));
+        return Err(EntryError::Scheme(scheme.to_owned()));
     }
     let rest = rest.split('#').next().unwrap_or(rest);
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -80,18 +103,16 @@ fn exchange(place: &Place, entry: &Value) -> Result<RecordedExchange, String> {
     let status = response.get("status").and_then(Value::as_u64);
     let status = status.and_then(|it| u16::try_from(it).ok()).unwrap_or(0);
     match status {
-        0 => return Err("has no answer (blocked or aborted)".to_owned()),
-        101 => return Err("is a WebSocket".to_owned()),
+        0 => return Err(EntryError::Unanswered),
+        101 => return Err(EntryError::WebSocket),
         200..=599 => {}
-        other => return Err(format!("has the status {other}")),
+        other => return Err(EntryError::Status(other)),
     }
     let content = response.get("content");
     let of_content = |key: &str| content?.get(key)?.as_str();
     let body = match (of_content("text"), of_content("encoding")) {
         (None, _) => Vec::new(),
-        (Some(text), Some("base64")) => STANDARD
-            .decode(text.trim())
-            .map_err(|error| format!("`content.text` is not base64: {error}"))?,
+        (Some(text), Some("base64")) => STANDARD.decode(text.trim())?,
         (Some(text), _) => text.as_bytes().to_vec(),
     };
     let is_kept = |name: &str| {

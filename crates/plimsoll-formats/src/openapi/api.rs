@@ -16,6 +16,7 @@ mod reader;
 mod standalone;
 
 use self::reader::Reader;
+pub use self::standalone::StandaloneError;
 use self::standalone::standalone;
 
 /// The API of a document.
@@ -226,36 +227,55 @@ pub fn parse_api(text: &str, own_name: &str, read_file: ReadFile<'_>) -> Result<
     })
 }
 
+/// Why no value can be made for some content.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MakeError {
+    /// There is nothing to make it by.
+    #[error("there is neither an example nor a schema")]
+    NoExample,
+    /// The content has examples alone.
+    #[error("there is no schema")]
+    NoSchema,
+    /// The schema cannot stand alone.
+    #[error(transparent)]
+    Standalone(#[from] StandaloneError),
+    /// The schema asks for a value that is not made here; for people.
+    #[error("{0}")]
+    Unsupported(String),
+}
+
+impl From<Unsupported> for MakeError {
+    fn from(Unsupported(reason): Unsupported) -> Self {
+        Self::Unsupported(reason)
+    }
+}
+
 impl Api {
-    /// A value that fits the schema of some content; fails with why none can be made.
+    /// A value that fits the schema of some content.
     ///
     /// - `random`: gives numbers below its argument, to choose by; without it the value is always the same.
     pub fn make(
         &self,
         content: &MediaContent,
         random: Option<&mut dyn FnMut(u64) -> u64>,
-    ) -> Result<Value, String> {
-        let Some(schema) = &content.schema else {
-            return Err("there is neither an example nor a schema".to_owned());
-        };
+    ) -> Result<Value, MakeError> {
+        let schema = content.schema.as_ref().ok_or(MakeError::NoExample)?;
         let document = Document::of_responses(&self.root);
-        let made = match random {
-            None => document.make(schema),
-            Some(random) => Dice::new(&document, random).make(schema),
-        };
-        made.map_err(|Unsupported(reason)| reason)
+        Ok(match random {
+            None => document.make(schema)?,
+            Some(random) => Dice::new(&document, random).make(schema)?,
+        })
     }
 
     /// A value of some content that takes no examples, neither of the content nor of its schema.
-    pub fn make_without_examples(&self, content: &MediaContent) -> Result<Value, String> {
-        let schema = self.schema_of(content).ok_or("there is no schema")??;
-        let made = Document::of_responses(&schema).make(&schema);
-        made.map_err(|Unsupported(reason)| reason)
+    pub fn make_without_examples(&self, content: &MediaContent) -> Result<Value, MakeError> {
+        let schema = self.schema_of(content).ok_or(MakeError::NoSchema)??;
+        Ok(Document::of_responses(&schema).make(&schema)?)
     }
 
     /// JSON Schema 2020-12 of some content, with all that it refers to; nothing if it has none, or fails with why it cannot
     /// stand alone.
-    pub fn schema_of(&self, content: &MediaContent) -> Option<Result<Value, String>> {
+    pub fn schema_of(&self, content: &MediaContent) -> Option<Result<Value, StandaloneError>> {
         let schema = content.schema.as_ref()?;
         Some(standalone(&self.root, schema, "writeOnly"))
     }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::api::Object;
 use super::{anchors, read, walk};
-use crate::{ReadFile, Remark};
+use crate::{ReadError, ReadFile, Remark};
 
 /// The place of the other files in the joined document.
 pub(super) const FILES: &str = "x-plimsoll-files";
@@ -89,24 +89,37 @@ pub(super) fn shown(reference: &str) -> String {
     format!("{name}#{pointer}")
 }
 
+/// Why a file that a document refers to is not part of it.
+#[derive(Debug, thiserror::Error)]
+enum FileError {
+    #[error("is one file more than the limit of {MOST_FILES}")]
+    TooMany,
+    #[error("cannot be read: {0}")]
+    Read(ReadError),
+    #[error("exceeds the limit of {} MiB for all files of a document", MOST_BYTES >> 20)]
+    TooLong,
+    #[error("is not UTF-8")]
+    NotUtf8,
+    /// It is neither JSON nor YAML.
+    #[error("{0}")]
+    Wrong(String),
+}
+
 fn content(
     name: &str,
     count: usize,
     bytes: &mut usize,
     read_file: ReadFile<'_>,
-) -> Result<Value, String> {
+) -> Result<Value, FileError> {
     if count >= MOST_FILES {
-        return Err(format!("is one file more than the limit of {MOST_FILES}"));
+        return Err(FileError::TooMany);
     }
-    let content = read_file(name).map_err(|reason| format!("cannot be read: {reason}"))?;
+    let content = read_file(name).map_err(FileError::Read)?;
     *bytes = bytes.saturating_add(content.len());
     if *bytes > MOST_BYTES {
-        let limit = MOST_BYTES >> 20;
-        return Err(format!(
-            "exceeds the limit of {limit} MiB for all files of a document"
-        ));
+        return Err(FileError::TooLong);
     }
-    let text = String::from_utf8(content).map_err(|_| "is not UTF-8".to_owned())?;
+    let text = String::from_utf8(content).map_err(|_| FileError::NotUtf8)?;
     read(text.trim_start_matches('\u{feff}')).map_err(|remarks| {
         let reasons = remarks
             .into_iter()
@@ -115,7 +128,7 @@ fn content(
                 _ => remark.message,
             })
             .collect::<Vec<_>>();
-        reasons.join("; ")
+        FileError::Wrong(reasons.join("; "))
     })
 }
 

@@ -2,9 +2,10 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 
 use super::*;
+use crate::ReadError;
 
-fn no_file(_: &str) -> Result<Vec<u8>, String> {
-    Err("no such file".to_owned())
+fn no_file(_: &str) -> Result<Vec<u8>, ReadError> {
+    Err("no such file".into())
 }
 
 fn report(text: &str) -> String {
@@ -189,7 +190,7 @@ fn webhooks_are_no_requests_to_the_service_and_named() {
             .message
             .contains("the service makes itself")
     );
-    let remarks = crate::parse(crate::Format::OpenApi, text, &mut |_| Err(String::new()));
+    let remarks = crate::parse(crate::Format::OpenApi, text, &mut |_| Err("".into()));
     let remarks_text = format!("{:?}", remarks.unwrap_err());
     assert!(
         remarks_text.contains("holds no request") && remarks_text.contains("makes itself"),

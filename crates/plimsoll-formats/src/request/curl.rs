@@ -271,7 +271,7 @@ impl Reader<'_> {
         match (self.read)(path) {
             Ok(content) => Some(content),
             Err(error) => {
-                self.problem(line, error);
+                self.problem(line, error.to_string());
                 None
             }
         }

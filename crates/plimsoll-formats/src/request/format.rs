@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn an_empty_file_is_reported() {
         for format in [Format::Urls, Format::Http, Format::Curl] {
-            let remarks = parse(format, "\n", &mut |_| Err(String::new())).unwrap_err();
+            let remarks = parse(format, "\n", &mut |_| Err("".into())).unwrap_err();
             assert!(remarks[0].message.contains("holds no request"));
         }
     }

@@ -342,7 +342,7 @@ impl Reader<'_> {
     fn include(&mut self, line: usize, path: &str, is_template: bool) -> Template {
         match (self.read)(path) {
             Err(error) => {
-                self.problem(line, error);
+                self.problem(line, error.to_string());
                 Template::default()
             }
             Ok(content) if is_template => {

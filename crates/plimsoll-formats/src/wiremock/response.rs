@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use super::{Notes, is_empty, table, text};
+use crate::Remark;
 
 /// A response.
 #[derive(Debug, Clone, PartialEq)]
@@ -256,10 +257,21 @@ fn delays(response: &mut Map<String, Value>, notes: &mut Notes) -> Vec<MappingDe
     delays
 }
 
-/// The delays of all responses, as the settings of the admin API have them; fails with what is wrong.
-pub fn parse_settings(settings: &Value) -> Result<Vec<MappingDelay>, String> {
+/// Why settings of the admin API cannot be taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    /// They are no object.
+    #[error("settings must be an object")]
+    NoObject,
+    /// The first wrong setting.
+    #[error("{}{}", .0.place, .0.message)]
+    Setting(Remark),
+}
+
+/// The delays of all responses, as the settings of the admin API have them.
+pub fn parse_settings(settings: &Value) -> Result<Vec<MappingDelay>, SettingsError> {
     let Value::Object(settings) = settings else {
-        return Err("settings must be an object".to_owned());
+        return Err(SettingsError::NoObject);
     };
     let mut notes = Notes::default();
     let mut response = Map::new();
@@ -273,7 +285,7 @@ pub fn parse_settings(settings: &Value) -> Result<Vec<MappingDelay>, String> {
     let mut remarks = notes.wrong.into_iter().chain(notes.left_out);
     match remarks.next() {
         None => Ok(delays),
-        Some(remark) => Err(format!("{}{}", remark.place, remark.message)),
+        Some(remark) => Err(SettingsError::Setting(remark)),
     }
 }
 

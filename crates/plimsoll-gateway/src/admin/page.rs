@@ -79,8 +79,17 @@ struct UpstreamView {
     name: String,
     rate: String,
     breaker: Option<BreakerView>,
+    source: Option<SourceView>,
     events: Vec<(&'static str, u64)>,
     servers: Vec<ServerView>,
+}
+
+/// What lists the servers of an upstream.
+struct SourceView {
+    /// Such as `kubernetes shop/api:http`.
+    name: String,
+    /// `None` while it answers.
+    away: Option<String>,
 }
 
 struct BreakerView {
@@ -234,7 +243,7 @@ fn content(figures: &ShownFigures) -> String {
     let servers = || upstreams.iter().flat_map(|it| &it.servers);
     let content = Content {
         connections: figures.counters.open(),
-        rate: shown_rate(routes.iter().map(|it| it.recent.rate).sum()),
+        rate: shown_rate(routes.iter().fold(0.0, |sum, it| sum + it.recent.rate)),
         available: servers().filter(|it| it.state == "healthy").count(),
         servers: servers().count(),
         is_draining: figures.counters.is_draining(),
@@ -248,7 +257,10 @@ fn content(figures: &ShownFigures) -> String {
 fn upstream(status: &UpstreamStatus) -> UpstreamView {
     let now = SystemClock.now();
     let servers = status.watched_servers(now);
-    let rate = servers.iter().map(|(_, _, recent)| recent.rate).sum();
+    // Of no servers the sum would be shown as -0.0.
+    let rate = servers
+        .iter()
+        .fold(0.0, |sum, (_, _, recent)| sum + recent.rate);
     let events = [
         ("retries", Event::Retry),
         ("retries refused", Event::RefusedRetry),
@@ -262,10 +274,23 @@ fn upstream(status: &UpstreamStatus) -> UpstreamView {
         name,
         class: if name == "closed" { "good" } else { "bad" },
     });
+    let source = status.source(now).map(|source| SourceView {
+        name: format!("{} {}", source.kind, source.name),
+        away: source.problem.map(|problem| {
+            let seconds = source.away_seconds.floor();
+            let list = if servers.is_empty() {
+                "no list"
+            } else {
+                "no other list"
+            };
+            format!("{list} for {seconds} s: {problem}")
+        }),
+    });
     UpstreamView {
         name: status.name.clone(),
         rate: shown_rate(rate),
         breaker,
+        source,
         events: events.into_iter().filter(|(_, count)| *count > 0).collect(),
         servers: servers.into_iter().map(server).collect(),
     }

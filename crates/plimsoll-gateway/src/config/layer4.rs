@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_model::document::with_causes;
+use plimsoll_model::with_causes;
 use plimsoll_server::config::{ListenKind, Listened, Table, Value, addresses, as_text, retry_key};
 use plimsoll_server::{DatagramHandler, QuicPlan, Serves, StreamHandler, WorkerContext};
 use plimsoll_wire::tls::{ACME_TLS, TlsSettings, Trust};

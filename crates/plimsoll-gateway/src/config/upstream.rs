@@ -10,12 +10,12 @@ use plimsoll_server::Notices;
 use plimsoll_server::config::{ConfigProblem, NamedPaths, SectionContext, Table, Value, as_text};
 use plimsoll_wire::tls::{IdentityFiles, Trust};
 
-use super::servers;
+use super::{servers, sources};
 use crate::balance::Balance;
 use crate::upstream::{
     Bounds, BreakerPlan, ConcurrencyPlan, Discovery, Ejection, HealthCheck, HealthKind, KeySource,
-    Limit, RetryCondition, RetryPolicy, ServerFile, Timeouts, Transport, UpstreamOptions,
-    UpstreamPlan,
+    Limit, RetryCondition, RetryPolicy, ServerFile, ServerScheme, Timeouts, Transport,
+    UpstreamOptions, UpstreamPlan,
 };
 
 /// The upstream; `None` if anything in its table is wrong.
@@ -27,7 +27,29 @@ pub(super) fn compile(
     let file = table.take_value("file");
     let servers = table.take_value("servers");
     let mut discovery = Discovery::Fixed;
+    let mut listed = sources::KEYS
+        .into_iter()
+        .filter_map(|key| Some((key, table.take_value(key)?)));
+    let source = listed.next();
+    let others: Vec<_> = listed.map(|(_, other)| other).collect();
+    for other in others
+        .iter()
+        .chain(file.iter().filter(|_| source.is_some()))
+    {
+        other.wrong::<()>("another key says already where the servers are listed");
+    }
     let servers = match (servers, file) {
+        (servers, _) if source.is_some() => {
+            if let Some(servers) = servers {
+                servers.wrong::<()>("another key says already where the servers are listed");
+            }
+            let source =
+                source.and_then(|(key, value)| sources::compile(key, value, context.paths));
+            source.map(|source| {
+                discovery = source;
+                Vec::new()
+            })
+        }
         (Some(_), Some(file)) => file.wrong("`servers` are given too"),
         (Some(servers), None) => servers::compile(servers),
         (None, Some(file)) => context.paths.read(&file).and_then(|path| {
@@ -44,7 +66,9 @@ pub(super) fn compile(
         }
     };
     let transport = servers.as_ref().and_then(|it| it.first());
-    let transport = transport.map(|it| it.transport).unwrap_or_default();
+    let transport = transport.map(|it| it.transport);
+    let of_source = discovery.scheme().map(ServerScheme::transport);
+    let transport = transport.or(of_source).unwrap_or_default();
     let options = options(&mut table, context.paths, context.notices, transport);
     if transport != Transport::Http {
         for key in OF_REQUESTS {
@@ -60,10 +84,7 @@ pub(super) fn compile(
         if discovery == Discovery::Fixed {
             discovery = Discovery::Dns;
         } else {
-            table.wrong(
-                "a file of servers is not looked up: `dns` has no effect",
-                None,
-            );
+            table.wrong("only `servers` are looked up: `dns` has no effect", None);
         }
     }
     let (servers, mut options) = (servers?, options?);

@@ -56,8 +56,9 @@ enum Part {
 
 /// The file, and the lines at which its parts begin.
 fn written(parts: &Translation) -> (String, Vec<(usize, Part)>) {
-    let mut text = String::from(
-        "# Translated from nginx. The report of the translation lists what was left out.\n",
+    let mut text = format!(
+        "# Translated from {}. The report of the translation lists what was left out.\n",
+        parts.source
     );
     let mut lines = vec![(1, Part::Head)];
     text.push_str(&parts.head);

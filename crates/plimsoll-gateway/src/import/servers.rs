@@ -103,6 +103,8 @@ impl Server<'_> {
 
 /// The parts of the file for `plimsoll up`.
 pub(super) struct Translation {
+    /// What it comes from, for the first line.
+    pub(super) source: &'static str,
     /// Limits and listeners.
     pub(super) head: String,
     pub(super) routes: Vec<Route>,
@@ -185,6 +187,7 @@ pub(super) fn translate(directives: &[Directive], notes: &mut Notes) -> Translat
         }
     }
     Translation {
+        source: "nginx",
         head: limits,
         routes,
         upstreams,

@@ -31,6 +31,12 @@ impl Keys {
         found.map(|(_, value)| value.as_str())
     }
 
+    /// All keys with their values.
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        let pairs = self.0.iter();
+        pairs.map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -109,6 +109,15 @@ impl Figures for UpstreamFigures {
                 text.sample(&name, &labels, status.counted(event));
             }
         }
+        let name = format!("{METRICS}_source_away_seconds");
+        let help = "Age of the list of servers; 0 while its source answers";
+        text.family(&name, "gauge", help);
+        for (upstream, _, status) in &upstreams {
+            if let Some(source) = status.source(now) {
+                let labels = [("upstream", upstream.as_str()), ("source", source.kind)];
+                text.sample(&name, &labels, source.away_seconds);
+            }
+        }
         let name = format!("{METRICS}_timeouts_total");
         text.family(&name, "counter", "Exchanges that a time limit ended");
         for (upstream, _, status) in &upstreams {

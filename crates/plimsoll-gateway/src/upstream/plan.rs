@@ -1,8 +1,6 @@
 //! Upstreams as configured.
 
-use std::fmt;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,10 +8,10 @@ use plimsoll_client::forward::{PoolOptions, Speaks};
 use plimsoll_client::{
     ConnectOptions, ConnectPlan, ConnectPlanError, Endpoint, Pin, QuicError, QuicOptions,
 };
-use plimsoll_model::document::ConfigProblem;
 use plimsoll_server::Notices;
 use plimsoll_wire::tls::{IdentityFiles, TlsError, TlsSettings, Trust};
 
+use super::discovery::{Discovery, ServerScheme};
 use super::{BreakerPlan, ConcurrencyPlan, Ejection, HealthCheck, KeySource, RetryPolicy};
 use crate::balance::Balance;
 
@@ -61,40 +59,6 @@ pub(crate) struct ServerPlan {
     /// It gets requests only while no other is available.
     pub(crate) is_backup: bool,
 }
-
-/// Source of an upstream's servers.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) enum Discovery {
-    /// The configuration.
-    #[default]
-    Fixed,
-    /// The addresses of the names in the configuration.
-    Dns,
-    /// A file that is read again when it changes.
-    File(ServerFile),
-}
-
-/// A file of servers.
-#[derive(Clone)]
-pub(crate) struct ServerFile {
-    pub(crate) path: PathBuf,
-    /// How it is read.
-    pub(crate) read: fn(&Path) -> Result<Vec<ServerPlan>, Vec<ConfigProblem>>,
-}
-
-impl fmt::Debug for ServerFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.path.fmt(f)
-    }
-}
-
-impl PartialEq for ServerFile {
-    fn eq(&self, other: &Self) -> bool {
-        self.path == other.path
-    }
-}
-
-impl Eq for ServerFile {}
 
 impl ServerPlan {
     /// One with a share like others'.
@@ -193,7 +157,7 @@ pub(crate) enum UpstreamError {
     Mixed,
     #[error("`by` is \"source\" for servers of tcp:// and udp://, which see no requests")]
     NoRequests,
-    #[error("cannot prepare TLS: {}", plimsoll_model::document::with_causes(.0))]
+    #[error("cannot prepare TLS: {}", plimsoll_model::with_causes(.0))]
     Tls(#[from] TlsError),
     #[error("`protocol = \"http3\"` needs servers with https://")]
     QuicWithoutTls,
@@ -219,13 +183,14 @@ impl UpstreamPlan {
         servers: Vec<ServerPlan>,
         mut options: UpstreamOptions,
     ) -> Result<Self, UpstreamError> {
-        if servers.is_empty() {
+        let is_given = !options.discovery.gives_all();
+        if servers.is_empty() && is_given {
             return Err(UpstreamError::Empty);
         }
-        if servers.iter().all(|server| server.weight == 0) {
+        if servers.iter().all(|server| server.weight == 0) && is_given {
             return Err(UpstreamError::NoWeight);
         }
-        let transport = servers[0].transport;
+        let transport = transport_of(&servers, &options.discovery);
         if servers.iter().any(|server| server.transport != transport) {
             return Err(UpstreamError::Mixed);
         }
@@ -255,7 +220,8 @@ impl UpstreamPlan {
             return Err(UpstreamError::FastCgiHealth);
         }
         // The pool stops a handshake by the time limit of its connector.
-        let is_tls = servers.iter().any(|server| server.endpoint.is_tls());
+        let is_tls = options.discovery.scheme() == Some(ServerScheme::Https)
+            || servers.iter().any(|server| server.endpoint.is_tls());
         if is_fastcgi && is_tls {
             return Err(UpstreamError::FastCgiOverTls);
         }
@@ -293,7 +259,7 @@ impl UpstreamPlan {
         // The contents of a file are state: they change without another configuration.
         let identity = match &options.discovery {
             Discovery::File(_) => format!("{name} {options:?}"),
-            Discovery::Fixed | Discovery::Dns => format!("{name} {servers:?} {options:?}"),
+            _ => format!("{name} {servers:?} {options:?}"),
         };
         Ok(Self {
             name: name.to_owned(),
@@ -306,10 +272,7 @@ impl UpstreamPlan {
 
     /// The kind of traffic to its servers.
     pub(crate) fn transport(&self) -> Transport {
-        self.servers
-            .first()
-            .map(|it| it.transport)
-            .unwrap_or_default()
+        transport_of(&self.servers, &self.options.discovery)
     }
 
     /// Connection settings.
@@ -321,4 +284,11 @@ impl UpstreamPlan {
     pub(crate) fn identity(&self) -> &str {
         &self.identity
     }
+}
+
+/// The kind of traffic to the servers, which all have in common.
+fn transport_of(servers: &[ServerPlan], discovery: &Discovery) -> Transport {
+    let first = servers.first().map(|server| server.transport);
+    let scheme = discovery.scheme().map(ServerScheme::transport);
+    first.or(scheme).unwrap_or_default()
 }

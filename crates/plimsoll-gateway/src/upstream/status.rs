@@ -12,6 +12,7 @@ use super::durations::{DurationCounts, Durations, add};
 use super::ejection::{Ejection, Record};
 use super::history::{History, Recent, Sample};
 use super::plan::{ServerPlan, UpstreamPlan};
+use super::source_state::{SourceState, SourceStatus};
 
 /// An upstream, shared by all workers; outlives reloads that do not change it.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub(crate) struct UpstreamStatus {
     /// By [`Timeout`].
     timeouts: [AtomicU64; Timeout::ALL.len()],
     breaker: Option<Mutex<Breaker>>,
+    /// Absent for servers that are in the configuration.
+    source: Option<Mutex<SourceState>>,
 }
 
 /// The servers of an upstream at one time.
@@ -212,9 +215,26 @@ impl UpstreamStatus {
                 .breaker
                 .clone()
                 .map(|it| Mutex::new(Breaker::new(it))),
+            source: SourceState::new(&plan.options.discovery).map(Mutex::new),
         };
         status.set_servers(&plan.servers);
         status
+    }
+
+    /// The source has given a list. Returns how long it gave none before.
+    pub(super) fn source_listed(&self, now: Instant) -> Option<Duration> {
+        self.source.as_ref().and_then(|it| lock(it).listed(now))
+    }
+
+    /// The source gives no list. Returns whether that is news.
+    pub(super) fn source_failed(&self, problem: &str, now: Instant) -> bool {
+        let source = self.source.as_ref();
+        source.is_some_and(|it| lock(it).failed(problem, now))
+    }
+
+    /// What lists the servers, unless they are in the configuration.
+    pub(crate) fn source(&self, now: Instant) -> Option<SourceStatus> {
+        self.source.as_ref().map(|it| lock(it).status(now))
     }
 
     /// The servers now.

@@ -13,6 +13,8 @@ mod buffering;
 mod cache;
 mod cache_disk;
 
+mod catalogues;
+
 mod client;
 
 mod client_certificates;
@@ -68,6 +70,8 @@ mod server;
 mod server_name;
 
 mod tcp;
+
+mod sources;
 
 mod timeouts;
 

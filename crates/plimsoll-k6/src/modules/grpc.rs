@@ -12,7 +12,7 @@ use crate::go_error::throw_error;
 use crate::options::duration;
 use crate::options::encrypted_key::decrypted;
 use crate::protocol::grpc::{
-    GrpcClient, GrpcEvent, GrpcRequest, GrpcResponse, GrpcStream, GrpcTarget,
+    DescribeError, GrpcClient, GrpcEvent, GrpcRequest, GrpcResponse, GrpcStream, GrpcTarget,
 };
 use crate::protocol::http::texts;
 use crate::protocol::pools::CallTls;
@@ -81,7 +81,7 @@ fn clients(adder: &Adder<'_, '_>) -> js::Result<()> {
             .wait(ctx, Call::GrpcConnect(client, Box::new(target)))?
         {
             Reply::GrpcConnected(connected) => {
-                connected.map_err(|message| throw_error(ctx, &message))
+                connected.map_err(|error| throw_error(ctx, &error.to_string()))
             }
             _ => Err(unexpected(ctx)),
         }
@@ -93,8 +93,11 @@ fn clients(adder: &Adder<'_, '_>) -> js::Result<()> {
 }
 
 /// The methods that were loaded, as scripts see them.
-fn methods<'js>(ctx: &Ctx<'js>, loaded: Result<Descriptors, String>) -> js::Result<Array<'js>> {
-    let loaded = loaded.map_err(|message| throw_error(ctx, &message))?;
+fn methods<'js>(
+    ctx: &Ctx<'js>,
+    loaded: Result<Descriptors, DescribeError>,
+) -> js::Result<Array<'js>> {
+    let loaded = loaded.map_err(|error| throw_error(ctx, &error.to_string()))?;
     let list = Array::new(ctx.clone())?;
     for (index, method) in loaded.methods().enumerate() {
         let made = Object::new(ctx.clone())?;
@@ -126,7 +129,7 @@ fn streams(adder: &Adder<'_, '_>) -> js::Result<()> {
         let client = client(it, ctx, &arguments)?;
         let request = request(it, ctx, &arguments)?;
         let stream = GrpcStream::new(client, request);
-        let stream = stream.map_err(|message| throw_error(ctx, &message))?;
+        let stream = stream.map_err(|error| throw_error(ctx, &error.to_string()))?;
         Ok(it.user.grpc.add_stream(stream))
     })?;
     adder.add("nextLater", |it, ctx, arguments| {
@@ -138,7 +141,7 @@ fn streams(adder: &Adder<'_, '_>) -> js::Result<()> {
             return Err(throw_error(ctx, "the stream has ended"));
         };
         let written = stream.write(&it.user, &arguments.text(1)?);
-        written.map_err(|message| throw_error(ctx, &message))
+        written.map_err(|error| throw_error(ctx, &error.to_string()))
     })?;
     adder.add("end", |it, _, arguments| {
         if let Some(stream) = it.user.grpc.stream(number(&arguments)?) {
@@ -240,7 +243,7 @@ fn response<'js>(ctx: &Ctx<'js>, reply: Reply) -> js::Result<Value<'js>> {
     let Reply::GrpcResponse(response) = reply else {
         return Err(unexpected(ctx));
     };
-    let response = *response.map_err(|message| throw_error(ctx, &message))?;
+    let response = *response.map_err(|error| throw_error(ctx, &error.to_string()))?;
     let GrpcResponse {
         status,
         message,

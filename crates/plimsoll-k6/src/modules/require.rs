@@ -16,12 +16,12 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
             .shared
             .required
             .resolve(&caller(it, ctx), &specifier);
-        found.map_err(|message| throw_error(ctx, &message))
+        found.map_err(|error| throw_error(ctx, &error.to_string()))
     })?;
     adder.add("importRequired", |it, ctx, arguments| {
         let name = arguments.text(0)?;
         let program = it.user.shared.required.program(&name);
-        let program = program.map_err(|message| throw_error(ctx, &message))?;
+        let program = program.map_err(|error| throw_error(ctx, &error.to_string()))?;
         it.loader
             .import_at_once(ctx, &program)
             .map_err(|stop| match stop {

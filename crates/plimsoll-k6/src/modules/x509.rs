@@ -3,6 +3,7 @@
 use plimsoll_script::js;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use serde_json::{Value, json};
+use x509_parser::error::X509Error;
 use x509_parser::extensions::GeneralName;
 use x509_parser::pem::parse_x509_pem;
 use x509_parser::prelude::{X509Certificate, X509Name};
@@ -18,20 +19,31 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     adder.add("certificate", |_, ctx, arguments| {
         let text = arguments.text(0)?;
         let read = described(text.as_bytes());
-        let read = read.map_err(|message| throw_error(ctx, &message))?;
+        let read = read.map_err(|error| throw_error(ctx, &error.to_string()))?;
         Ok(read.to_string())
     })
 }
 
-fn described(text: &[u8]) -> Result<Value, String> {
+/// Why a certificate cannot be described.
+#[derive(Debug, thiserror::Error)]
+enum CertificateError {
+    #[error("failed to decode certificate PEM file")]
+    NoPem,
+    #[error("failed to parse certificate: {0}")]
+    Parse(#[from] x509_parser::nom::Err<X509Error>),
+    #[error("failed to parse certificate: {0}")]
+    Key(#[from] X509Error),
+    #[error("public key is of a kind that is not supported")]
+    KeyKind,
+}
+
+fn described(text: &[u8]) -> Result<Value, CertificateError> {
     let pem = parse_x509_pem(text)
         .ok()
         .filter(|(_, pem)| pem.label == "CERTIFICATE");
-    let (_, pem) = pem.ok_or("failed to decode certificate PEM file")?;
-    let wrong = |error: &dyn std::fmt::Display| format!("failed to parse certificate: {error}");
-    let certificate = pem.parse_x509().map_err(|error| wrong(&error))?;
-    let key = certificate.public_key();
-    let key = key.parsed().map_err(|error| wrong(&error))?;
+    let (_, pem) = pem.ok_or(CertificateError::NoPem)?;
+    let certificate = pem.parse_x509()?;
+    let key = certificate.public_key().parsed()?;
     Ok(json!({
         "subject": subject(certificate.subject()),
         "issuer": issuer(certificate.issuer()),
@@ -40,7 +52,7 @@ fn described(text: &[u8]) -> Result<Value, String> {
         "altNames": alternative_names(&certificate),
         "signatureAlgorithm": algorithm(&certificate.signature_algorithm.algorithm.to_id_string()),
         "fingerPrint": digest(&SHA1_FOR_LEGACY_USE_ONLY, &pem.contents).as_ref(),
-        "publicKey": public_key(&key).ok_or("public key is of a kind that is not supported")?,
+        "publicKey": public_key(&key).ok_or(CertificateError::KeyKind)?,
     }))
 }
 

@@ -14,17 +14,25 @@ pub fn parse(text: &str) -> Result<Duration, UnitError> {
     }
 }
 
-/// Fails with a message for the author of the script.
-pub(crate) fn from_json(value: &Value) -> Result<Duration, String> {
+/// Why a value of a script is no duration.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub(crate) enum DurationError {
+    #[error(transparent)]
+    Text(#[from] UnitError),
+    #[error("{0} is not a number of milliseconds")]
+    Number(serde_json::Number),
+    #[error("{0} is not a duration: write a text such as \"1m30s\" or a number of milliseconds")]
+    Kind(Value),
+}
+
+pub(crate) fn from_json(value: &Value) -> Result<Duration, DurationError> {
     match value {
-        Value::String(text) => parse(text).map_err(|error| error.to_string()),
+        Value::String(text) => Ok(parse(text)?),
         Value::Number(number) => {
             let millis = number.as_f64().unwrap_or(-1.0);
-            from_millis(millis).ok_or_else(|| format!("{number} is not a number of milliseconds"))
+            from_millis(millis).ok_or_else(|| DurationError::Number(number.clone()))
         }
-        other => Err(format!(
-            "{other} is not a duration: write a text such as \"1m30s\" or a number of milliseconds"
-        )),
+        other => Err(DurationError::Kind(other.clone())),
     }
 }
 

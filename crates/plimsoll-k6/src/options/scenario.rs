@@ -409,7 +409,7 @@ fn stages_of(reader: &mut Reader<'_>, key: &str, value: &Value, untimed: Untimed
                 target: target as u32,
             }),
             (Some(Err(message)), _) => {
-                reader.error(&format!("{key}[{position}].duration"), &message);
+                reader.error(&format!("{key}[{position}].duration"), &message.to_string());
             }
             _ => reader.error(
                 &format!("{key}[{position}]"),

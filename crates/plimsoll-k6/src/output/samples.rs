@@ -108,7 +108,15 @@ pub(crate) struct SampleWriter<'a> {
     /// Those of metrics, as written.
     thresholds: BTreeMap<String, Vec<Value>>,
     /// Nothing is written behind an error.
-    failed: Option<String>,
+    failed: Option<io::Error>,
+}
+
+/// An output of samples that cannot be opened or written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {output}: {cause}")]
+pub(crate) struct SampleError {
+    output: String,
+    cause: io::Error,
 }
 
 impl<'a> SampleWriter<'a> {
@@ -117,9 +125,12 @@ impl<'a> SampleWriter<'a> {
         output: &'a SampleOutput,
         options: &Options,
         registry: &Registry,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, SampleError> {
         let opened = (output.open)();
-        let opened = opened.map_err(|error| format!("cannot write {}: {error}", output.name));
+        let opened = opened.map_err(|cause| SampleError {
+            output: output.name.clone(),
+            cause,
+        });
         let mut columns = options.system_tags.clone();
         columns.retain(|name| name != "vu" && name != "iter");
         columns.sort();
@@ -164,10 +175,13 @@ impl<'a> SampleWriter<'a> {
     }
 
     /// Completes the file, and returns why not everything was written.
-    pub(crate) fn finish(mut self) -> Result<(), String> {
+    pub(crate) fn finish(mut self) -> Result<(), SampleError> {
         self.attempt(|file| file.finish());
         match self.failed {
-            Some(error) => Err(format!("cannot write {}: {error}", self.output.name)),
+            Some(cause) => Err(SampleError {
+                output: self.output.name.clone(),
+                cause,
+            }),
             None => Ok(()),
         }
     }
@@ -177,7 +191,7 @@ impl<'a> SampleWriter<'a> {
             return;
         }
         if let Err(error) = write(&mut *self.file) {
-            self.failed = Some(error.to_string());
+            self.failed = Some(error);
         }
     }
 

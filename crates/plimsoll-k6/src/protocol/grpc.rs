@@ -4,10 +4,13 @@ mod call;
 
 mod described;
 
+mod error;
+
 mod stream;
 
 pub(crate) use self::call::{GrpcRequest, GrpcResponse, invoke};
 pub(crate) use self::described::Described;
+pub(crate) use self::error::{DescribeError, GrpcError};
 pub(crate) use self::stream::{GrpcEvent, GrpcStream, next};
 
 use std::cell::{Cell, RefCell};
@@ -17,6 +20,7 @@ use std::time::Duration;
 
 use plimsoll_client::Endpoint;
 use plimsoll_client::forward::{Destination, Lease};
+use plimsoll_model::Failure;
 use url::Url;
 
 use crate::protocol::http::{error_code, placed};
@@ -105,10 +109,15 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    async fn lease(&self) -> Result<Lease, String> {
+    async fn lease(&self) -> Result<Lease, GrpcError> {
         let lease = self.destination.acquire().await;
-        lease.map_err(|error| error_code::of_failure(&error.failure).1)
+        lease.map_err(|error| failed(&error.failure))
     }
+}
+
+/// The failure of a connection, in k6's words.
+fn failed(failure: &Failure) -> GrpcError {
+    GrpcError::Connection(error_code::of_failure(failure).1)
 }
 
 impl GrpcClient {
@@ -117,14 +126,14 @@ impl GrpcClient {
         &self,
         user: &Rc<UserState>,
         target: GrpcTarget,
-    ) -> Result<(), String> {
+    ) -> Result<(), GrpcError> {
         let connecting = self.connect_at_once(user, &target);
         let connected = tokio::time::timeout(target.timeout, connecting).await;
         let connection = connected.unwrap_or_else(|_| {
-            Err(format!(
-                "no connection to {} within {:?}",
-                target.address, target.timeout
-            ))
+            Err(GrpcError::ConnectTimeout {
+                address: target.address.clone(),
+                timeout: target.timeout,
+            })
         })?;
         self.connection.replace(Some(Rc::new(connection)));
         Ok(())
@@ -134,13 +143,11 @@ impl GrpcClient {
         &self,
         user: &Rc<UserState>,
         target: &GrpcTarget,
-    ) -> Result<Connection, String> {
+    ) -> Result<Connection, GrpcError> {
         let scheme = if target.is_plaintext { "http" } else { "https" };
-        let invalid = |error: &dyn std::fmt::Display| {
-            format!(
-                "{:?} is not an address such as \"localhost:50051\": {error}",
-                target.address
-            )
+        let invalid = |reason: &dyn std::fmt::Display| GrpcError::Address {
+            address: target.address.clone(),
+            reason: reason.to_string(),
         };
         if target.address.contains("://") {
             return Err(invalid(&"it has a scheme"));
@@ -149,12 +156,12 @@ impl GrpcClient {
         let url = url.map_err(|error| invalid(&error))?;
         let endpoint = Endpoint::try_from(&url).map_err(|error| invalid(&error))?;
         let mut authority = target.authority.clone();
-        let endpoint =
-            placed(user, &url, endpoint, &mut authority).map_err(|(_, message)| message)?;
+        let placed = placed(user, &url, endpoint, &mut authority);
+        let endpoint = placed.map_err(|(_, message)| GrpcError::Blocked(message))?;
         let pool = match &target.tls {
             Some(tls) => {
                 let pool = user.worker.secured.pool(&user.shared.options, tls);
-                pool.map_err(|message| format!("connect params: {message}"))?
+                pool.map_err(GrpcError::Tls)?
             }
             None => user.worker.calls.sibling(),
         };
@@ -175,8 +182,8 @@ impl GrpcClient {
         self.connection.take();
     }
 
-    fn connection(&self) -> Result<Rc<Connection>, String> {
+    fn connection(&self) -> Result<Rc<Connection>, GrpcError> {
         let connection = self.connection.borrow().clone();
-        connection.ok_or_else(|| "no gRPC connection, you must call connect() first".to_owned())
+        connection.ok_or(GrpcError::NotConnected)
     }
 }

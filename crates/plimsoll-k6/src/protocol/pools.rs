@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use plimsoll_client::forward::{Pool, PoolOptions, Speaks};
-use plimsoll_client::{ConnectOptions, ConnectPlan, Connector};
-use plimsoll_model::Secret;
-use plimsoll_wire::tls::{IdentityText, TlsSettings, Trust};
+use plimsoll_client::{ConnectOptions, ConnectPlan, ConnectPlanError, Connector};
+use plimsoll_model::{Secret, with_causes};
+use plimsoll_wire::tls::{IdentityText, TlsError, TlsSettings, Trust};
 
 use crate::options::Options;
 
@@ -31,6 +31,15 @@ pub(crate) struct CallTls {
     pub(crate) identity: Option<(String, Secret)>,
 }
 
+/// Why certificates that a script gives cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CallTlsError {
+    #[error("{}", with_causes(.0))]
+    Settings(#[from] TlsError),
+    #[error(transparent)]
+    Plan(#[from] ConnectPlanError),
+}
+
 impl SecuredCalls {
     /// - `settings`: without those certificates.
     /// - `options`: without TLS.
@@ -43,11 +52,11 @@ impl SecuredCalls {
     }
 
     /// Connections with these certificates.
-    pub(crate) fn pool(&self, options: &Options, tls: &CallTls) -> Result<Pool, String> {
+    pub(crate) fn pool(&self, options: &Options, tls: &CallTls) -> Result<Pool, CallTlsError> {
         Ok(pool(options, &self.plan(tls)?, Speaks::Http2))
     }
 
-    fn plan(&self, tls: &CallTls) -> Result<Arc<ConnectPlan>, String> {
+    fn plan(&self, tls: &CallTls) -> Result<Arc<ConnectPlan>, CallTlsError> {
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, plan)) = plans.iter().find(|(other, _)| other == tls) {
             return Ok(Arc::clone(plan));
@@ -66,26 +75,15 @@ impl SecuredCalls {
                 key: key.clone(),
             }];
         }
-        let compiled = settings.compile().map_err(|error| with_cause(&error))?;
         let plan = ConnectPlan::new(ConnectOptions {
-            tls: Some(compiled),
+            tls: Some(settings.compile()?),
             ..self.options.clone()
         });
-        let plan = Arc::new(plan.map_err(|error| error.to_string())?);
+        let plan = Arc::new(plan?);
         if plans.len() < MOST_SECURED {
             plans.push((tls.clone(), Arc::clone(&plan)));
         }
         Ok(plan)
-    }
-}
-
-/// The error with what caused it.
-pub(crate) fn with_cause(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(source) if !error.to_string().contains(&source.to_string()) => {
-            format!("{error}: {source}")
-        }
-        _ => error.to_string(),
     }
 }
 

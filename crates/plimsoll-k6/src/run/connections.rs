@@ -7,14 +7,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::forward::Speaks;
-use plimsoll_client::{AddressFilter, ConnectOptions, ConnectPlan, QuicConfig, QuicOptions};
+use plimsoll_client::{
+    AddressFilter, ConnectOptions, ConnectPlan, ConnectPlanError, QuicConfig, QuicError,
+    QuicOptions,
+};
 use plimsoll_load::scenario::{ExchangeRecorder, Sinks};
-use plimsoll_wire::tls::{ClientConfig, TlsSettings, Trust};
+use plimsoll_model::with_causes;
+use plimsoll_wire::tls::{ClientConfig, TlsError, TlsSettings, Trust};
 
 use super::Invocation;
 use crate::metrics::checks::KnownChecks;
 use crate::options::Options;
-use crate::protocol::pools::{SecuredCalls, pool, with_cause};
+use crate::protocol::pools::{SecuredCalls, pool};
 use crate::protocol::socket::SharedDeflater;
 use crate::user::{RunState, WorkerShare};
 
@@ -37,11 +41,22 @@ struct PlansOfSource {
     secured: Arc<SecuredCalls>,
 }
 
+/// Why options do not make connections.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PlansError {
+    #[error("{}", with_causes(.0))]
+    Tls(#[from] TlsError),
+    #[error("HTTP/3: {}", with_causes(.0))]
+    Quic(QuicError),
+    #[error(transparent)]
+    Connect(#[from] ConnectPlanError),
+}
+
 impl Plans {
-    pub(super) fn new(options: &Options, invocation: &Invocation<'_>) -> Result<Self, String> {
+    pub(super) fn new(options: &Options, invocation: &Invocation<'_>) -> Result<Self, PlansError> {
         let compile = |protocols: &[&[u8]]| {
             let settings = tls_settings(options, protocols, invocation.key_log.as_ref());
-            settings.compile().map_err(|error| with_cause(&error))
+            settings.compile()
         };
         let speaks = invocation.speaks;
         let tls: [Arc<ClientConfig>; 3] = [
@@ -52,7 +67,7 @@ impl Plans {
         let quic = (speaks == Speaks::Http3)
             .then(|| QuicOptions::default().compile(&tls[0], false))
             .transpose()
-            .map_err(|error| format!("HTTP/3: {}", with_cause(&error)))?;
+            .map_err(PlansError::Quic)?;
         let addresses = options.network.local_addresses.iter().map(|it| Some(*it));
         let mut addresses: Vec<_> = addresses.collect();
         if addresses.is_empty() {
@@ -73,8 +88,7 @@ impl Plans {
             };
             let plan = |tls, quic: Option<QuicConfig>| {
                 let options = ConnectOptions { quic, ..made(tls) };
-                let plan = ConnectPlan::new(options).map(Arc::new);
-                plan.map_err(|error| error.to_string())
+                ConnectPlan::new(options).map(Arc::new)
             };
             let [requests, sockets, calls] = &tls;
             Ok(PlansOfSource {
@@ -87,7 +101,7 @@ impl Plans {
                 )),
             })
         });
-        let sources = sources.collect::<Result<_, String>>()?;
+        let sources = sources.collect::<Result<_, PlansError>>()?;
         Ok(Self { sources, speaks })
     }
 

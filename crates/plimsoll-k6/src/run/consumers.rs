@@ -68,8 +68,8 @@ impl Consumers<'_> {
         }
         let mut has_failed = false;
         for writer in self.writers {
-            if let Err(message) = writer.finish() {
-                log(Level::Error, &message, LineSource::Run);
+            if let Err(error) = writer.finish() {
+                log(Level::Error, &error.to_string(), LineSource::Run);
                 has_failed = true;
             }
         }

@@ -1,6 +1,7 @@
 //! What a run is started with, and what it comes to.
 
 use std::cell::RefCell;
+use std::error::Error;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -78,8 +79,8 @@ pub struct Invocation<'a> {
     pub is_interrupted: &'a dyn Fn() -> bool,
 }
 
-/// Gets what a run needs at most; an error is for people.
-pub type OnPlan<'a> = dyn Fn(&RunNeeds) -> Result<(), String> + 'a;
+/// Gets what a run needs at most, and may refuse it.
+pub type OnPlan<'a> = dyn Fn(&RunNeeds) -> Result<(), Box<dyn Error>> + 'a;
 
 impl<'a> Invocation<'a> {
     /// A run on one worker thread by the options of the script alone, with the compact summary and no other output.

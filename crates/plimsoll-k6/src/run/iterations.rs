@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use plimsoll_load::scenario::{
     Executor, RecordedRun, RecordingPlan, Scenario, ScenarioHooks, ScenarioRun, ScenarioTick,
-    Sinks, Workloads, record_scenarios, run_scenarios,
+    Sinks, UserError, Workloads, record_scenarios, run_scenarios,
 };
 use plimsoll_model::{Clock as _, ExchangeKind, LoadModel, LoadShape, Protocol, Rate};
 use plimsoll_wire::SystemClock;
@@ -33,7 +33,7 @@ pub(super) struct Iterated {
     /// The samples.
     pub(super) total: Sinks,
     /// Why virtual users could not be made.
-    pub(super) error: Option<String>,
+    pub(super) error: Option<UserError>,
     /// The outcome of `setup()`; `None` if the run ended before it.
     pub(super) setup: Option<Result<(), ExitCode>>,
     pub(super) recorded: Option<Box<RecordedRun>>,
@@ -147,7 +147,7 @@ impl Preparation<'_> {
         };
         let (total, error) = match result {
             Ok(total) => (total, None),
-            Err(message) => (Sinks::new(shared.registry.clone()), Some(message)),
+            Err(error) => (Sinks::new(shared.registry.clone()), Some(error.into())),
         };
         Iterated {
             total,

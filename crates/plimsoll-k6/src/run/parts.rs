@@ -6,7 +6,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use plimsoll_load::scenario::{ScenarioCounts, ScenarioTick, SeriesFigures, Sinks};
+use plimsoll_load::scenario::{
+    MetricError, ScenarioCounts, ScenarioTick, SeriesFigures, Sinks, UserError,
+};
 use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
 
@@ -44,8 +46,8 @@ pub struct PartFigures {
 
 /// Has other processes make the iterations.
 pub trait ScriptParts {
-    /// Starts the parts, merges what they measure into `union`, and returns when all have ended. An error is for people.
-    fn run(&self, union: &mut ScriptUnion<'_, '_, '_>) -> Result<(), String>;
+    /// Starts the parts, merges what they measure into `union`, and returns when all have ended.
+    fn run(&self, union: &mut ScriptUnion<'_, '_, '_>) -> Result<(), UserError>;
 }
 
 /// The parts of a run, merged.
@@ -92,16 +94,18 @@ impl ScriptUnion<'_, '_, '_> {
         self.calls.shared.progress.begin(SystemClock.now());
     }
 
-    /// Adds what a part has measured. An error is for people.
+    /// Adds what a part has measured.
     ///
     /// - `part`: its position.
-    pub fn merge_part(&mut self, part: usize, figures: &PartFigures) -> Result<(), String> {
+    ///
+    /// Fails for figures that do not belong to one metric.
+    pub fn merge_part(&mut self, part: usize, figures: &PartFigures) -> Result<(), MetricError> {
         for series in &figures.series {
             let mut taken = self.total.add_figures(series);
             if let Some(recent) = &mut self.recent {
                 taken = taken.and_then(|()| recent.add_figures(series));
             }
-            taken.map_err(|error| error.to_string())?;
+            taken?;
         }
         let shared = &self.calls.shared;
         for group in &figures.groups {
@@ -176,7 +180,7 @@ impl ScriptUnion<'_, '_, '_> {
         verdict.failed.get_or_insert_with(|| message.to_owned());
     }
 
-    pub(super) fn finish(self, outcome: Result<(), String>) -> Iterated {
+    pub(super) fn finish(self, outcome: Result<(), UserError>) -> Iterated {
         // Parts that cannot be started are no fault of the script.
         let none = outcome.is_err().then_some(Err(ExitCode::Other));
         Iterated {

@@ -108,7 +108,7 @@ impl<'a> Preparation<'a> {
         };
         // The options are known once the script has run for the first time.
         let first = state(none.clone());
-        let plans = Plans::new(&none, invocation).map_err(invalid)?;
+        let plans = Plans::new(&none, invocation).map_err(|error| invalid(error.to_string()))?;
         let stacks = Stacks::new(LIMITS);
         let worker = share(&first, &plans);
         let program = &invocation.script.program;
@@ -163,7 +163,8 @@ impl<'a> Preparation<'a> {
             "http_req_duration{expected_response:true}",
             vec![("expected_response".to_owned(), "true".to_owned())],
         );
-        let plans = Plans::new(&options, invocation).map_err(invalid)?;
+        let plans = Plans::new(&options, invocation);
+        let plans = plans.map_err(|error| invalid(error.to_string()))?;
         let shared = state(options);
         let worker = share(&shared, &plans);
         let keeps_samples = !invocation.samples.is_empty()

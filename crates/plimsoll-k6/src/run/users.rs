@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::{Arc, PoisonError};
 
 use plimsoll_load::scenario::{
-    LocalFuture, UserId, VirtualUsers, WorkerState, Workload, Workloads,
+    LocalFuture, UserError, UserId, VirtualUsers, WorkerState, Workload, Workloads,
 };
 use plimsoll_script::{Program, Stacks};
 
@@ -21,7 +21,7 @@ pub(super) struct Users {
 }
 
 impl Workloads for Users {
-    fn on_worker(&self, worker: WorkerState) -> Result<Rc<dyn VirtualUsers>, String> {
+    fn on_worker(&self, worker: WorkerState) -> Result<Rc<dyn VirtualUsers>, UserError> {
         Ok(Rc::new(UsersOfWorker {
             program: self.program.clone(),
             shared: Arc::clone(&self.shared),
@@ -42,7 +42,7 @@ struct UsersOfWorker {
 }
 
 impl VirtualUsers for UsersOfWorker {
-    fn create(&self, id: UserId) -> LocalFuture<'_, Result<Box<dyn Workload>, String>> {
+    fn create(&self, id: UserId) -> LocalFuture<'_, Result<Box<dyn Workload>, UserError>> {
         Box::pin(async move {
             let turn = usize::try_from(id.in_test.saturating_sub(1)).unwrap_or_default();
             let share = &self.shares[turn % self.shares.len()];
@@ -53,15 +53,16 @@ impl VirtualUsers for UsersOfWorker {
                 share,
                 (Some(id), Stage::Iteration),
             );
-            let user = Box::pin(user).await.map_err(|error| {
+            let user = Box::pin(user).await.map_err(|error| -> UserError {
                 // The script may have ended the run, which is its reason.
-                self.shared.abort.reason().unwrap_or_else(|| {
-                    log_error(&self.shared, &error);
-                    let verdict = self.shared.verdict.lock();
-                    let mut verdict = verdict.unwrap_or_else(PoisonError::into_inner);
-                    verdict.is_rejected |= error.is_rejection;
-                    error.to_string()
-                })
+                if let Some(reason) = self.shared.abort.reason() {
+                    return reason.into();
+                }
+                log_error(&self.shared, &error);
+                let verdict = self.shared.verdict.lock();
+                let mut verdict = verdict.unwrap_or_else(PoisonError::into_inner);
+                verdict.is_rejected |= error.is_rejection;
+                error.into()
             })?;
             let user: Box<dyn Workload> = Box::new(user);
             Ok(user)

@@ -60,12 +60,25 @@ pub(crate) fn imported(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// `export *` from a CommonJS module.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`export * from {from}`: it is a CommonJS module, whose names are known only once it has run; export each by its name"
+)]
+pub(crate) struct NamesUnknown {
+    /// The specifier, in quotes.
+    from: String,
+}
+
 /// The text of an ES module that imports names from CommonJS modules.
 ///
 /// - `is_commonjs`: whether a specifier stands for one.
 ///
 /// Fails for `export *` from such a module, whose names are not known.
-pub(crate) fn importing(text: &str, is_commonjs: impl Fn(&str) -> bool) -> Result<String, String> {
+pub(crate) fn importing(
+    text: &str,
+    is_commonjs: impl Fn(&str) -> bool,
+) -> Result<String, NamesUnknown> {
     // What cannot be parsed is reported by the engine.
     let Ok(links) = module_links(text) else {
         return Ok(text.to_owned());
@@ -88,7 +101,11 @@ pub(crate) fn importing(text: &str, is_commonjs: impl Fn(&str) -> bool) -> Resul
 /// One declaration that takes names from a CommonJS module.
 ///
 /// - `constants`: those that the names become, for the beginning of the module.
-fn rewritten(link: &ModuleLink, index: usize, constants: &mut String) -> Result<String, String> {
+fn rewritten(
+    link: &ModuleLink,
+    index: usize,
+    constants: &mut String,
+) -> Result<String, NamesUnknown> {
     let from = quoted(&link.specifier);
     let (exports, names) = (quoted(EXPORTS), quoted(NAMES));
     let all = format!("plimsoll${index}");
@@ -146,9 +163,7 @@ fn rewritten(link: &ModuleLink, index: usize, constants: &mut String) -> Result<
             .ok();
         }
         LinkedNames::ExportAll(None) => {
-            return Err(format!(
-                "`export * from {from}`: it is a CommonJS module, whose names are known only once it has run; export each by its name"
-            ));
+            return Err(NamesUnknown { from });
         }
     }
     let taken = taken.join(", ");
@@ -202,6 +217,7 @@ mod tests {
     #[test]
     fn unknown_names_cannot_be_exported() {
         let error = importing("export * from './c.js'", |_| true).unwrap_err();
+        let error = error.to_string();
         assert!(error.starts_with("`export * from \"./c.js\"`"), "{error}");
         let text = "const a = <invalid";
         assert_eq!(importing(text, |_| true).as_deref(), Ok(text));

@@ -439,7 +439,7 @@ mod tests {
     use crate::{Script, ScriptText};
 
     fn parsed(format: Format, text: &str) -> RequestFile {
-        parse(format, text, &mut |name| Err(format!("no {name}"))).unwrap()
+        parse(format, text, &mut |name| Err(format!("no {name}").into())).unwrap()
     }
 
     /// The script is valid.

@@ -1,6 +1,7 @@
 //! Modules that scripts import by https: fetched once, kept in a folder, pinned by their hash.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -17,8 +18,11 @@ const LONGEST: usize = 16 << 20;
 /// The first line of a cached module.
 const MAGIC: &str = "plimsoll module 1";
 
-/// Gets the content of a URL; the error is for people.
-pub type Fetch = Box<dyn Fn(&str) -> Result<Vec<u8>, String> + Send + Sync>;
+/// Gets the content of a URL.
+pub type Fetch = Box<dyn Fn(&str) -> Result<Vec<u8>, ModuleFetchError> + Send + Sync>;
+
+/// Why there is no content of a URL, which the one who fetches knows.
+pub type ModuleFetchError = Box<dyn Error + Send + Sync>;
 
 /// The cache and source of modules from other servers.
 pub struct RemoteModules {
@@ -43,9 +47,12 @@ impl std::fmt::Debug for RemoteModules {
 pub(crate) enum RemoteError {
     /// The server gave none.
     #[error(
-        "cannot fetch {url}, which is not in the cache: {reason}; without a connection, save the file beside the script and import it by its path"
+        "cannot fetch {url}, which is not in the cache: {cause}; without a connection, save the file beside the script and import it by its path"
     )]
-    Fetch { url: String, reason: String },
+    Fetch {
+        url: String,
+        cause: ModuleFetchError,
+    },
     #[error("{url} is longer than {} MiB", LONGEST >> 20)]
     TooLong { url: String },
     #[error("{url} is not UTF-8")]
@@ -118,9 +125,9 @@ impl RemoteModules {
         let is_new = kept.is_none();
         let bytes = match kept {
             Some(bytes) => bytes,
-            None => (self.fetch)(url).map_err(|reason| RemoteError::Fetch {
+            None => (self.fetch)(url).map_err(|cause| RemoteError::Fetch {
                 url: url.to_owned(),
-                reason,
+                cause,
             })?,
         };
         self.checked(url, &bytes, is_new)
@@ -276,7 +283,7 @@ mod tests {
             count.fetch_add(1, Ordering::Relaxed);
             answer
                 .map(|text| text.as_bytes().to_vec())
-                .map_err(str::to_owned)
+                .map_err(ModuleFetchError::from)
         });
         let modules = RemoteModules::new(Some(folder.to_owned()), lock, fetch);
         (modules.unwrap(), fetched)
@@ -334,7 +341,7 @@ mod tests {
             .unwrap();
         assert_eq!(fs::read_to_string(&lock).unwrap(), expected);
         fs::write(&lock, "# comment\nnonsense\n").unwrap();
-        let fetch: Fetch = Box::new(|_| Err(String::new()));
+        let fetch: Fetch = Box::new(|_| Err("".into()));
         let error = RemoteModules::new(None, Some(lock), fetch);
         let error = error.unwrap_err().to_string();
         assert!(

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll_formats::grpc::Descriptors;
 
+use crate::protocol::grpc::DescribeError;
 use crate::source::archive::relative;
 use crate::source::root::{FileRoot, OutsideOfArchive};
 
@@ -50,8 +51,8 @@ impl Files {
         &self,
         imports: &[String],
         files: &[String],
-        compile: impl FnOnce() -> Result<Descriptors, String>,
-    ) -> Result<Descriptors, String> {
+        compile: impl FnOnce() -> Result<Descriptors, DescribeError>,
+    ) -> Result<Descriptors, DescribeError> {
         let key = (imports.to_vec(), files.to_vec());
         let mut described = self
             .described

@@ -444,7 +444,7 @@ fn an_expectation_of_k6_testing_that_fails_aborts_the_run() {
 fn libraries(expectations: Option<&'static str>) -> RemoteModules {
     let fetch = move |url: &str| match expectations {
         Some(text) if url.contains("/k6chaijs/") => Ok(text.as_bytes().to_vec()),
-        _ => Err(format!("no route to {url}")),
+        _ => Err(format!("no route to {url}").into()),
     };
     RemoteModules::new(None, None, Box::new(fetch)).unwrap()
 }

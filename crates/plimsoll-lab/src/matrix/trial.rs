@@ -2,7 +2,7 @@
 
 use plimsoll_load::Interrupt;
 use plimsoll_model::Clock;
-use plimsoll_model::document::with_causes;
+use plimsoll_model::with_causes;
 use plimsoll_observe::TargetPlace;
 use plimsoll_wire::SystemClock;
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use plimsoll_model::Clock as _;
-use plimsoll_model::document::with_causes;
+use plimsoll_model::with_causes;
 use plimsoll_wire::SystemClock;
 
 use super::outcome::LoadTally;

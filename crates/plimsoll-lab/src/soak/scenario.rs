@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use plimsoll_load::Interrupt;
-use plimsoll_model::document::with_causes;
+use plimsoll_model::with_causes;
 use plimsoll_model::{Clock as _, ResourceSample};
 use plimsoll_observe::{ProcessTree, SampleError, SampleSource};
 use plimsoll_wire::SystemClock;

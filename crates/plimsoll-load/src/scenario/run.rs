@@ -2,12 +2,14 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use plimsoll_model::Clock as _;
+use plimsoll_observe::AttachError;
 use plimsoll_wire::SystemClock;
 use tokio::sync::{mpsc, watch};
 
@@ -16,7 +18,7 @@ use super::exchanges::{RecordedRun, Recorder, RecordingPlan};
 use super::metric::{Points, Registry, Sinks};
 use super::progress::TestProgress;
 use super::worker::{Report, Worker};
-use super::workload::{UserId, Workloads};
+use super::workload::{UserError, UserId, Workloads};
 
 /// Virtual users that may wait to be added to a worker.
 const ADDITIONS: usize = 1024;
@@ -117,6 +119,26 @@ impl Abort {
     }
 }
 
+/// Why a run of scenarios has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// A virtual user could not be made before the start.
+    #[error(transparent)]
+    User(UserError),
+    /// The system gives no thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+    /// The system gives no poller or no timers.
+    #[error("cannot start a runtime: {0}")]
+    Runtime(io::Error),
+    /// A worker ended without a report.
+    #[error("a worker panicked")]
+    Panicked,
+    /// The processes of the target cannot be observed.
+    #[error(transparent)]
+    Unobserved(#[from] AttachError),
+}
+
 /// What a run calls while it is under way, on the thread of its caller.
 pub struct ScenarioHooks<'a> {
     /// Called once, when the virtual users of the start exist. The run starts when it returns true, and ends without an iteration
@@ -136,12 +158,12 @@ impl fmt::Debug for ScenarioHooks<'_> {
 
 /// Runs scenarios to their end and returns the aggregates of all samples.
 ///
-/// Fails if a thread cannot be started, or with the message of a virtual user that could not be made before the start.
+/// Fails if a thread cannot be started, or with the error of a virtual user that could not be made before the start.
 pub fn run_scenarios(
     run: &ScenarioRun,
     workloads: &Arc<dyn Workloads>,
     hooks: ScenarioHooks<'_>,
-) -> Result<Sinks, String> {
+) -> Result<Sinks, ScenarioError> {
     run_with(run, workloads, hooks, &mut None)
 }
 
@@ -153,7 +175,7 @@ pub fn record_scenarios(
     workloads: &Arc<dyn Workloads>,
     hooks: ScenarioHooks<'_>,
     recording: RecordingPlan<'_>,
-) -> Result<(Sinks, Option<RecordedRun>), String> {
+) -> Result<(Sinks, Option<RecordedRun>), ScenarioError> {
     let mut scenarios = run.scenarios.iter();
     let is_open = scenarios.any(|scenario| scenario.claims.executor().is_open());
     let mut recorder = Some(Recorder::new(recording, run.workers, is_open));
@@ -170,7 +192,7 @@ fn run_with(
     workloads: &Arc<dyn Workloads>,
     hooks: ScenarioHooks<'_>,
     recorder: &mut Option<Recorder<'_>>,
-) -> Result<Sinks, String> {
+) -> Result<Sinks, ScenarioError> {
     let (reports, received) = sync_channel(REPORTS);
     let start = watch::Sender::new(None);
     let (senders, mut receivers): (Vec<_>, VecDeque<_>) =
@@ -200,7 +222,7 @@ fn run_with(
         };
         let builder = thread::Builder::new().name(format!("vus-{number}"));
         let thread = builder.spawn(move || worker.run());
-        threads.push(thread.map_err(|error| format!("cannot start a thread: {error}"))?);
+        threads.push(thread.map_err(ScenarioError::Thread)?);
     }
     drop((senders, reports));
     let mut total = Sinks::new(run.registry.clone());
@@ -209,7 +231,7 @@ fn run_with(
     drop(start);
     for thread in threads {
         if thread.join().is_err() {
-            return Err("a worker panicked".to_owned());
+            return Err(ScenarioError::Panicked);
         }
     }
     result.map(|()| total)
@@ -223,14 +245,13 @@ fn follow(
     total: &mut Sinks,
     hooks: ScenarioHooks<'_>,
     recorder: &mut Option<Recorder<'_>>,
-) -> Result<(), String> {
+) -> Result<(), ScenarioError> {
     let ScenarioHooks {
         before_start,
         on_tick,
         look,
     } = hooks;
     let mut ready = 0;
-    let mut error = None;
     let mut next_tick = Duration::from_secs(1);
     let mut points = Points::default();
     let mut recent = run.keeps_recent.then(|| Sinks::new(run.registry.clone()));
@@ -249,15 +270,14 @@ fn follow(
                         && let Err(error) = recorder.start(now)
                     {
                         run.abort.abort(error.to_string());
-                        return Err(error.to_string());
+                        return Err(error.into());
                     }
                     start.send_replace(Some(now));
                 }
             }
-            Ok(Report::Failed(message)) => {
-                run.abort.abort(message.clone());
-                error.get_or_insert(message);
-                return Err(error.unwrap_or_default());
+            Ok(Report::Failed(error)) => {
+                run.abort.abort(error.to_string());
+                return Err(error);
             }
             Ok(Report::Samples(mut sinks)) => {
                 total.merge(&sinks);

@@ -20,7 +20,7 @@ use super::claims::NextStart;
 use super::exchanges::{ExchangeRecorder, WorkerExchanges};
 use super::metric::{Registry, Sinks};
 use super::progress::{ScenarioProgress, TestProgress};
-use super::run::{Abort, Scenario};
+use super::run::{Abort, Scenario, ScenarioError};
 use super::workload::{
     Iteration, IterationEnd, UserId, VirtualUsers, WorkerState, Workload, Workloads,
 };
@@ -45,7 +45,7 @@ pub(super) enum Report {
     /// Its virtual users exist.
     Ready,
     /// One of them could not be made.
-    Failed(String),
+    Failed(ScenarioError),
     /// Samples since the last report.
     Samples(Sinks),
     /// Exchanges of a second.
@@ -88,15 +88,15 @@ impl Worker {
                 drop(local);
                 result.err()
             }
-            Err(error) => Some(format!("cannot start a runtime: {error}")),
+            Err(error) => Some(ScenarioError::Runtime(error)),
         };
-        if let Some(message) = failed {
+        if let Some(error) = failed {
             // Without a receiver the run is over anyway.
-            reports.send(Report::Failed(message)).ok();
+            reports.send(Report::Failed(error)).ok();
         }
     }
 
-    async fn work(mut self) -> Result<(), String> {
+    async fn work(mut self) -> Result<(), ScenarioError> {
         let mut sinks = Sinks::new(self.registry.clone());
         if self.keeps_points {
             sinks = sinks.with_points();
@@ -113,11 +113,14 @@ impl Worker {
             abort: Arc::clone(&self.abort),
             exchanges: exchanges.clone(),
         };
-        let users = self.workloads.on_worker(state)?;
+        let users = self
+            .workloads
+            .on_worker(state)
+            .map_err(ScenarioError::User)?;
         let mut made = Vec::new();
         for id in std::mem::take(&mut self.initial) {
             let user = tokio::select! {
-                user = users.create(id) => user?,
+                user = users.create(id) => user.map_err(ScenarioError::User)?,
                 () = self.abort.aborted() => return Ok(()),
             };
             ScenarioProgress::add(&self.progress.scenario(id.scenario).initialised);
@@ -301,8 +304,8 @@ impl UserTask {
                         }
                         user = Some(created);
                     }
-                    Err(message) => {
-                        self.abort.abort(message);
+                    Err(error) => {
+                        self.abort.abort(error.to_string());
                         break;
                     }
                 }

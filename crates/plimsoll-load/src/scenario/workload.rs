@@ -1,6 +1,7 @@
 //! The iterations of virtual users.
 
 use std::cell::RefCell;
+use std::error::Error;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -48,6 +49,9 @@ pub enum IterationEnd {
     Broken,
 }
 
+/// Why a virtual user cannot be made, which its workload knows.
+pub type UserError = Box<dyn Error + Send + Sync>;
+
 /// A virtual user.
 pub trait Workload {
     /// Makes one iteration. Dropping the future interrupts it; the virtual user is then made anew.
@@ -57,13 +61,13 @@ pub trait Workload {
 /// Makes virtual users on the workers of a run.
 pub trait Workloads: Send + Sync + 'static {
     /// Makes the virtual users of one worker; called on its thread.
-    fn on_worker(&self, worker: WorkerState) -> Result<Rc<dyn VirtualUsers>, String>;
+    fn on_worker(&self, worker: WorkerState) -> Result<Rc<dyn VirtualUsers>, UserError>;
 }
 
 /// Makes the virtual users of one worker.
 pub trait VirtualUsers {
     /// Makes one, which runs its initialisation.
-    fn create(&self, user: UserId) -> LocalFuture<'_, Result<Box<dyn Workload>, String>>;
+    fn create(&self, user: UserId) -> LocalFuture<'_, Result<Box<dyn Workload>, UserError>>;
 }
 
 /// State that the virtual users of a worker share.

@@ -13,8 +13,8 @@ use plimsoll_load::scenario::executor::{
 };
 use plimsoll_load::scenario::{
     Abort, Claims, Contains, Executor, Iteration, IterationEnd, LocalFuture, MetricId, MetricKind,
-    Registry, Scenario, ScenarioHooks, ScenarioRun, Sink, Sinks, TestProgress, UserId,
-    VirtualUsers, WorkerState, Workload, Workloads, run_scenarios,
+    Registry, Scenario, ScenarioError, ScenarioHooks, ScenarioRun, Sink, Sinks, TestProgress,
+    UserError, UserId, VirtualUsers, WorkerState, Workload, Workloads, run_scenarios,
 };
 
 /// The kinds of iterations.
@@ -49,7 +49,7 @@ struct User {
 }
 
 impl Workloads for Jobs {
-    fn on_worker(&self, state: WorkerState) -> Result<Rc<dyn VirtualUsers>, String> {
+    fn on_worker(&self, state: WorkerState) -> Result<Rc<dyn VirtualUsers>, UserError> {
         Ok(Rc::new(Users {
             job: self.job,
             iterations: self.iterations,
@@ -59,10 +59,10 @@ impl Workloads for Jobs {
 }
 
 impl VirtualUsers for Users {
-    fn create(&self, user: UserId) -> LocalFuture<'_, Result<Box<dyn Workload>, String>> {
+    fn create(&self, user: UserId) -> LocalFuture<'_, Result<Box<dyn Workload>, UserError>> {
         Box::pin(async move {
             if self.job == Job::Refuse && user.in_test == 3 {
-                return Err("no third one".to_owned());
+                return Err("no third one".into());
             }
             let user: Box<dyn Workload> = Box::new(User {
                 job: self.job,
@@ -102,7 +102,7 @@ struct Outcome {
     claims: Arc<Claims>,
     progress: Arc<TestProgress>,
     abort: Arc<Abort>,
-    result: Result<Sinks, String>,
+    result: Result<Sinks, ScenarioError>,
 }
 
 fn run(executor: Executor, graceful_stop: Duration, job: Job) -> Outcome {
@@ -216,7 +216,7 @@ fn the_run_starts_once_its_caller_is_prepared() {
     let outcome = run_prepared(executor, Duration::ZERO, Job::Refuse, &mut |_| {
         panic!("not called")
     });
-    assert_eq!(outcome.result.unwrap_err(), "no third one");
+    assert_eq!(outcome.result.unwrap_err().to_string(), "no third one");
 }
 
 #[test]
@@ -294,6 +294,6 @@ fn a_user_that_cannot_be_made_ends_the_run_before_its_start() {
         duration: Duration::from_hours(1),
     };
     let outcome = run(Executor::ConstantVus(executor), Duration::ZERO, Job::Refuse);
-    assert_eq!(outcome.result.err().as_deref(), Some("no third one"));
+    assert_eq!(outcome.result.unwrap_err().to_string(), "no third one");
     assert!(outcome.progress.start().is_none());
 }

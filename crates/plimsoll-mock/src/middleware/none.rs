@@ -1,5 +1,6 @@
 //! Middlewares in programs without Rhai: none.
 
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -38,7 +39,7 @@ impl RhaiMiddleware {
         &self,
         _input: &MiddlewareInput,
         _notices: &Arc<NoticeLimiter>,
-    ) -> Result<Option<MiddlewareAnswer>, String> {
+    ) -> Result<Option<MiddlewareAnswer>, Infallible> {
         match *self {}
     }
 }

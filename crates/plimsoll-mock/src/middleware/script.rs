@@ -77,7 +77,7 @@ impl RhaiMiddleware {
         &self,
         input: &MiddlewareInput,
         notices: &Arc<NoticeLimiter>,
-    ) -> Result<Option<MiddlewareAnswer>, String> {
+    ) -> Result<Option<MiddlewareAnswer>, Box<EvalAltResult>> {
         let mut scope = Scope::new();
         scope.push("url_path", input.path.clone());
         if let Some(body) = &input.body {
@@ -87,7 +87,7 @@ impl RhaiMiddleware {
             self.engine
                 .eval_ast_with_scope::<Dynamic>(&mut scope, &self.program)
         });
-        returned.map(answer).map_err(|error| error.to_string())
+        returned.map(answer)
     }
 }
 

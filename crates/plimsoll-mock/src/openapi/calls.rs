@@ -3,7 +3,7 @@
 //! The URL of a callback comes from the client, who must not reach through the mock what it cannot reach itself: only hosts
 //! that are named get any.
 
-use plimsoll_formats::openapi::{Api, ServiceRequest};
+use plimsoll_formats::openapi::{Api, MakeError, ServiceRequest};
 use url::Url;
 
 use super::OpenApiOptions;
@@ -48,8 +48,8 @@ pub(crate) enum CallbackError {
     #[error(transparent)]
     Expression(#[from] ExpressionError),
     /// Its content cannot be made.
-    #[error("{0}")]
-    Content(String),
+    #[error(transparent)]
+    Content(#[from] MakeError),
 }
 
 /// A callback of an operation that is not sent.

@@ -1,7 +1,7 @@
 //! Whether the contents of a document's responses are what its own schemas accept.
 
-use plimsoll_formats::openapi::MediaContent;
-use plimsoll_schema::JsonSchema;
+use plimsoll_formats::openapi::{MakeError, MediaContent, StandaloneError};
+use plimsoll_schema::{JsonSchema, JsonSchemaError};
 use serde_json::Value;
 
 use super::OpenApi;
@@ -27,6 +27,17 @@ pub struct Fit {
     pub unfit: Vec<UnfitContent>,
 }
 
+/// Why a response cannot be judged.
+#[derive(Debug, thiserror::Error)]
+enum UnjudgedError {
+    #[error(transparent)]
+    Standalone(#[from] StandaloneError),
+    #[error(transparent)]
+    Schema(#[from] JsonSchemaError),
+    #[error(transparent)]
+    Make(#[from] MakeError),
+}
+
 impl OpenApi {
     /// Judges what each response in JSON would be by its own schema.
     pub fn fit(&self) -> Fit {
@@ -39,11 +50,12 @@ impl OpenApi {
                         continue;
                     };
                     fit.judged += 1;
-                    let judged = schema.and_then(|schema| self.judge(content, &schema));
+                    let judged = schema.map_err(UnjudgedError::from);
+                    let judged = judged.and_then(|schema| self.judge(content, &schema));
                     let (is_documents, reason) = match judged {
                         Ok(None) => continue,
                         Ok(Some(wrong)) => wrong,
-                        Err(reason) => (false, reason),
+                        Err(error) => (false, error.to_string()),
                     };
                     let (method, path) = (&operation.method, &operation.path);
                     fit.unfit.push(UnfitContent {
@@ -62,8 +74,8 @@ impl OpenApi {
         &self,
         content: &MediaContent,
         schema: &Value,
-    ) -> Result<Option<(bool, String)>, String> {
-        let validator = JsonSchema::of_openapi(schema).map_err(|error| error.to_string())?;
+    ) -> Result<Option<(bool, String)>, UnjudgedError> {
+        let validator = JsonSchema::of_openapi(schema)?;
         let given = content.examples.first().map(|(_, value)| value.clone());
         let is_given = given.is_some();
         let value = match given {

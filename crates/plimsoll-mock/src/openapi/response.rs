@@ -3,7 +3,7 @@
 use fastrand::Rng;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
-use plimsoll_formats::openapi::{Api, ApiResponse, MediaContent, Operation};
+use plimsoll_formats::openapi::{Api, ApiResponse, MakeError, MediaContent, Operation};
 use serde_json::Value;
 
 use super::{OpenApiOptions, Refusal};
@@ -287,7 +287,7 @@ pub(super) fn content_of_call(
     api: &Api,
     described: &MediaContent,
     options: OpenApiOptions,
-) -> Result<(String, Vec<u8>), String> {
+) -> Result<(String, Vec<u8>), MakeError> {
     let kind = if described.kind.contains('*') {
         "application/json"
     } else {

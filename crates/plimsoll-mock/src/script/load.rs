@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use plimsoll_script::{Folder, Limits, Program, ScriptError, Sources, Stacks};
+use plimsoll_script::{Folder, Limits, ModuleError, Program, ScriptError, Sources, Stacks};
 
 use super::Text;
 use super::engine::Engine;
@@ -34,6 +34,17 @@ pub struct Script {
     shown: String,
 }
 
+/// Why a script cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum ScriptLoadError {
+    /// The file cannot be a module.
+    #[error(transparent)]
+    Module(#[from] ModuleError),
+    /// It is no valid script, as its author knows the files.
+    #[error("{0}")]
+    Script(String),
+}
+
 impl Script {
     /// Reads a script and runs its modules once, so that mistakes are known. The files that it consists of come with it.
     ///
@@ -45,7 +56,7 @@ impl Script {
         root: &Path,
         time: Duration,
         names: &[(String, usize)],
-    ) -> Result<(Self, Vec<PathBuf>), String> {
+    ) -> Result<(Self, Vec<PathBuf>), ScriptLoadError> {
         let folder = Rc::new(Folder::new(root));
         let (name, shown) = match text {
             Text::File(path) => {
@@ -60,7 +71,8 @@ impl Script {
                 (name, "a function of JavaScript".to_owned())
             }
         };
-        let described = |error: ScriptError| as_written(&error, &name, root);
+        let described =
+            |error: ScriptError| ScriptLoadError::Script(as_written(&error, &name, root));
         let program = Program::compile(Rc::clone(&folder) as Rc<dyn Sources>, &name, LIMITS);
         let program = program.map_err(described)?;
         let script = Self {

@@ -21,6 +21,11 @@ use crate::template::Chance;
 #[derive(Debug)]
 pub enum Script {}
 
+/// Scripts are compiled out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("this program was built without JavaScript")]
+pub struct WithoutScripts;
+
 impl Script {
     /// Refuses.
     pub fn load(
@@ -28,8 +33,8 @@ impl Script {
         _root: &Path,
         _time: Duration,
         _names: &[(String, usize)],
-    ) -> Result<(Self, Vec<PathBuf>), String> {
-        Err("this program was built without JavaScript".to_owned())
+    ) -> Result<(Self, Vec<PathBuf>), WithoutScripts> {
+        Err(WithoutScripts)
     }
 
     /// Its name.

@@ -9,9 +9,9 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body, Frame};
-use plimsoll_client::grpc::{frame, status_message};
-use plimsoll_formats::grpc::Method;
-use plimsoll_model::GrpcStatus;
+use plimsoll_client::grpc::{FramingError, frame, status_message};
+use plimsoll_formats::grpc::{MessageError, Method};
+use plimsoll_model::{GrpcStatus, with_causes};
 use plimsoll_server::StreamError;
 
 use crate::request::RequestView;
@@ -41,24 +41,19 @@ impl GrpcReply {
         let call = call.view();
         let encoded = self.messages.iter().map(|content| {
             let json = content.for_request(&call);
-            self.method.answer(&json).map_err(|error| {
-                let source = std::error::Error::source(&error);
-                let cause = source.map_or_else(String::new, |it| format!(": {it}"));
-                format!("the answer {error}{cause}")
-            })
+            Ok(self.method.answer(&json)?)
         });
-        let encoded: Result<Vec<_>, String> = encoded.collect();
-        let framed =
-            encoded.and_then(|messages| frame(&messages).map_err(|error| error.to_string()));
+        let encoded: Result<Vec<_>, AnswerError> = encoded.collect();
+        let framed = encoded.and_then(|messages| Ok(frame(&messages)?));
         let (content, status, message) = match framed {
             Ok(framed) => {
                 let message = self.message.as_ref();
                 let message = message.map(|content| content.for_request(&call));
                 (framed, self.status, message)
             }
-            Err(reason) => {
+            Err(error) => {
                 let internal = GrpcStatus::from_code(13);
-                (Vec::new(), internal, Some(Bytes::from(reason)))
+                (Vec::new(), internal, Some(Bytes::from(error.to_string())))
             }
         };
         let mut trailers = HeaderMap::new();
@@ -74,6 +69,15 @@ impl GrpcReply {
             trailers: Some(trailers),
         }
     }
+}
+
+/// Why an answer cannot be sent.
+#[derive(Debug, thiserror::Error)]
+enum AnswerError {
+    #[error("the answer {}", with_causes(.0))]
+    Message(#[from] MessageError),
+    #[error(transparent)]
+    Framing(#[from] FramingError),
 }
 
 /// Messages, and what follows them.

@@ -119,14 +119,3 @@ impl<'i> Problems<'i> {
         found
     }
 }
-
-/// An error with all its causes.
-pub fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut message = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        message = format!("{message}: {error}");
-        cause = error.source();
-    }
-    message
-}

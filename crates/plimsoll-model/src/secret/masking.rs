@@ -153,10 +153,22 @@ pub fn masked_urls(message: &str) -> Cow<'_, str> {
     Cow::Owned(masked)
 }
 
+/// A mask that stands where the original has no secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no secret of the name `{0}` for its mask")]
+pub struct MaskWithoutSecret(
+    /// Its name; that of the user information of a URL is empty.
+    pub String,
+);
+
 /// Puts the secrets of `original` in the places of masks in `text`: each in that of the same name, in their order.
 ///
-/// Fails with the name of a mask that has no secret in its place; that of the user information of a URL is empty.
-pub fn unmasked<'t>(text: &'t str, mask: &str, original: &str) -> Result<Cow<'t, str>, String> {
+/// Fails for a mask that has no secret in its place.
+pub fn unmasked<'t>(
+    text: &'t str,
+    mask: &str,
+    original: &str,
+) -> Result<Cow<'t, str>, MaskWithoutSecret> {
     let name_of = |text: &str, secret: &Secret| {
         let (start, end) = secret.name;
         text.get(start..end).unwrap_or_default().to_owned()
@@ -182,11 +194,11 @@ pub fn unmasked<'t>(text: &'t str, mask: &str, original: &str) -> Result<Cow<'t,
             continue;
         }
         let Some((_, value)) = found else {
-            return Err(name);
+            return Err(MaskWithoutSecret(name));
         };
         let before = text.get(copied..start).unwrap_or_default();
         if !is_plain(before) {
-            return Err(String::new());
+            return Err(MaskWithoutSecret(String::new()));
         }
         whole.push_str(before);
         whole.push_str(value);
@@ -194,7 +206,7 @@ pub fn unmasked<'t>(text: &'t str, mask: &str, original: &str) -> Result<Cow<'t,
     }
     let rest = text.get(copied..).unwrap_or_default();
     if !is_plain(rest) {
-        return Err(String::new());
+        return Err(MaskWithoutSecret(String::new()));
     }
     if copied == 0 {
         return Ok(Cow::Borrowed(text));

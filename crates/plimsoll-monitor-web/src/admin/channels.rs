@@ -1,23 +1,29 @@
-//! Channels of notices in the store: added, changed and removed in a form. Those of the file are changed there.
-//!
-//! Settings of a channel hold credentials. They are never shown again: an empty field keeps them.
+//! Channels of notices in the store: added, changed, tried and removed in a form. Those of the file are changed there.
+
+mod settings;
 
 use askama::Template;
-use axum::extract::{Extension, Path, State};
+use axum::extract::{Extension, Path, RawQuery, State};
 use axum::response::Response;
 use http::StatusCode;
 use plimsoll_monitor::manage::{ChangeError, Put};
-use plimsoll_monitor::notify::{NoticeKind, channel_kinds};
+use plimsoll_monitor::notify::{
+    CHANNELS, Channel, NoticeKind, channel, placeholders, preview, send_test,
+};
 use plimsoll_monitor::store::{DefinitionKind, StoreError};
+use toml::Table;
 
+use crate::admin::channels::settings::{Input, Typed, plain};
 use crate::admin::choice::Choice;
 use crate::admin::editor::sentence;
 use crate::admin::form::Form;
 use crate::admin::guard::Me;
 use crate::admin::monitors::failed;
+use crate::admin::outgoing::apart;
 use crate::admin::shell::{Shell, html, missing, redirect};
 use crate::answer::ApiError;
 use crate::api::encoded;
+use crate::request::parameter;
 use crate::state::Api;
 
 const KIND: DefinitionKind = DefinitionKind::Channel;
@@ -26,9 +32,8 @@ const KIND: DefinitionKind = DefinitionKind::Channel;
 #[derive(Debug, Clone, Default)]
 struct Fields {
     name: String,
-    kind: String,
-    /// TOML; empty for those that are there.
-    settings: String,
+    /// Those of the channel.
+    settings: Typed,
     on: Vec<String>,
     /// Keys of monitors; none for all.
     monitors: Vec<String>,
@@ -39,6 +44,14 @@ struct Fields {
 }
 
 #[derive(Template)]
+#[template(path = "admin/channel-kinds.html")]
+struct KindsPage {
+    s: Shell,
+    /// Each with its first sentence.
+    kinds: Vec<(&'static Channel, String)>,
+}
+
+#[derive(Template)]
 #[template(path = "admin/channel.html")]
 struct ChannelPage {
     s: Shell,
@@ -46,19 +59,52 @@ struct ChannelPage {
     /// Whether there is one already.
     is_known: bool,
     version: String,
+    kind: &'static Channel,
+    about: String,
     f: Fields,
-    kinds: Vec<Choice>,
+    inputs: Vec<Input>,
+    placeholders: Vec<(&'static str, String)>,
     on: Vec<Choice>,
     monitors: Vec<Choice>,
+    /// Titles and requests.
+    previews: Vec<(&'static str, String)>,
+}
+
+/// A channel in its form.
+struct Edited<'a> {
+    api: &'a Api,
+    me: &'a Me,
+    kind: &'static Channel,
+    /// The name that it has now.
+    name: Option<String>,
+    version: String,
+    /// The settings that are stored.
+    present: Option<Table>,
+}
+
+/// What the form says after an action.
+#[derive(Default)]
+struct Said {
+    error: Option<String>,
+    notice: Option<&'static str>,
+    previews: Vec<(&'static str, String)>,
+}
+
+impl Said {
+    fn wrong(error: String) -> Self {
+        Self {
+            error: Some(error),
+            ..Self::default()
+        }
+    }
 }
 
 impl Fields {
-    fn of_form(form: &Form) -> Self {
+    fn of_form(kind: &Channel, form: &Form) -> Self {
         let all = |name| form.all(name).into_iter().map(str::to_owned).collect();
         Self {
             name: form.get("name").to_owned(),
-            kind: form.get("kind").to_owned(),
-            settings: form.text("settings"),
+            settings: Typed::of_form(kind, form),
             on: all("on"),
             monitors: all("monitor"),
             after: form.get("after").to_owned(),
@@ -67,8 +113,8 @@ impl Fields {
         }
     }
 
-    /// Without the settings of the channel.
-    fn of_table(mut table: toml::Table) -> Self {
+    /// Without credentials.
+    fn of_table(kind: &Channel, mut table: Table) -> Self {
         let texts = |value: Option<toml::Value>| match value {
             Some(toml::Value::Array(all)) => all
                 .iter()
@@ -77,16 +123,16 @@ impl Fields {
             Some(toml::Value::String(one)) => vec![one],
             _ => Vec::new(),
         };
+        let settings = settings_of(kind, &table).unwrap_or_default();
+        table.remove(kind.key);
         let mut text = |key| match table.remove(key) {
             Some(toml::Value::String(text)) => text,
             _ => String::new(),
         };
         let (name, after, remind) = (text("name"), text("after"), text("remind"));
-        let kind = channel_kinds().find(|kind| table.remove(*kind).is_some());
         Self {
             name,
-            kind: kind.unwrap_or_default().to_owned(),
-            settings: String::new(),
+            settings: Typed::of_table(kind, &settings),
             on: texts(table.remove("on")),
             monitors: texts(table.remove("monitors")),
             after,
@@ -95,22 +141,13 @@ impl Fields {
         }
     }
 
-    /// - `present`: the definition that this replaces.
-    fn table(&self, present: Option<&toml::Table>) -> Result<toml::Table, String> {
-        let parsed = |text: &str, name: &str| {
-            text.parse::<toml::Table>()
-                .map_err(|error| format!("{name}: {}", error.message()))
-        };
-        let mut table = parsed(&self.more, "More settings")?;
+    /// The definition, and the settings of the channel in it.
+    fn table(&self, edited: &Edited<'_>) -> Result<(Table, Table), String> {
+        let more = self.more.parse::<Table>();
+        let mut table = more.map_err(|error| format!("More settings: {}", error.message()))?;
         table.insert("name".to_owned(), self.name.as_str().into());
-        let kept = present.and_then(|present| present.get(&self.kind));
-        let settings = match kept {
-            Some(kept) if self.settings.trim().is_empty() => kept.clone(),
-            _ => toml::Value::Table(parsed(&self.settings, "Settings")?),
-        };
-        if channel_kinds().any(|kind| kind == self.kind) {
-            table.insert(self.kind.clone(), settings);
-        }
+        let settings = self.settings.table(edited.kind, edited.present.as_ref())?;
+        table.insert(edited.kind.key.to_owned(), settings.clone().into());
         for (key, values) in [("on", &self.on), ("monitors", &self.monitors)] {
             if !values.is_empty() {
                 table.insert(key.to_owned(), values.clone().into());
@@ -121,63 +158,165 @@ impl Fields {
                 table.insert(key.to_owned(), value.as_str().into());
             }
         }
-        Ok(table)
+        Ok((table, settings))
     }
 }
 
-fn shown(
-    api: &Api,
-    me: &Me,
-    name: Option<&str>,
-    version: String,
-    fields: Fields,
-    error: Option<String>,
-) -> Response {
+fn settings_of(kind: &Channel, table: &Table) -> Option<Table> {
+    table.get(kind.key)?.as_table().cloned()
+}
+
+impl Edited<'_> {
+    fn shown(&self, fields: Fields, said: Said) -> Response {
+        let status = if said.error.is_some() {
+            StatusCode::UNPROCESSABLE_ENTITY
+        } else {
+            StatusCode::OK
+        };
+        let on = NoticeKind::ALL.into_iter().map(|kind| Choice {
+            value: kind.name().to_owned(),
+            text: kind.name().replace('_', " "),
+            is_chosen: fields.on.iter().any(|one| one == kind.name()),
+        });
+        let (title, action) = match &self.name {
+            Some(name) => (
+                format!("Edit the channel {name}"),
+                format!("/admin/channels/{}/edit", encoded(name)),
+            ),
+            None => ("Add a channel".to_owned(), "/admin/new-channel".to_owned()),
+        };
+        let mut shell = Shell::new(self.me, "/admin/notices", title).wrong(said.error);
+        shell.notice = said.notice;
+        let page = ChannelPage {
+            s: shell,
+            action,
+            is_known: self.name.is_some(),
+            version: self.version.clone(),
+            kind: self.kind,
+            about: plain(self.kind.about),
+            inputs: fields.settings.inputs(self.kind, self.present.as_ref()),
+            placeholders: placeholders()
+                .map(|(name, about)| (name, plain(about)))
+                .collect(),
+            on: on.collect(),
+            monitors: Choice::monitors_named(self.api, &fields.monitors),
+            previews: said.previews,
+            f: fields,
+        };
+        html(&page, status)
+    }
+
+    async fn submitted(&self) -> Response {
+        let fields = Fields::of_form(self.kind, &self.me.form);
+        let (table, settings) = match fields.table(self) {
+            Ok(tables) => tables,
+            Err(error) => return self.shown(fields, Said::wrong(error)),
+        };
+        let action = self.me.form.get("action");
+        if matches!(action, "preview" | "test") {
+            let said = self.tried(action == "test", &table, &settings).await;
+            return self.shown(fields, said.unwrap_or_else(Said::wrong));
+        }
+        let put = Put {
+            was: self.name.clone(),
+            version: self.version.parse().ok(),
+            table,
+        };
+        let (handle, me) = (&self.api.handle, self.me);
+        let error = match handle.change_other(&me.actor, KIND, put, me.now).await {
+            Ok(_) => return redirect("/admin/notices?done=saved"),
+            Err(ChangeError::Invalid(problems)) => sentence(&problems),
+            Err(error) => ApiError::from(error).message(),
+        };
+        self.shown(fields, Said::wrong(error))
+    }
+
+    /// Shows what the channel would send, or sends a test.
+    async fn tried(&self, sends: bool, table: &Table, settings: &Table) -> Result<Said, String> {
+        let (handle, me) = (&self.api.handle, self.me);
+        let plan = handle.channel_of(&table.to_string(), self.name.as_deref());
+        let plan = match plan {
+            Ok(plan) => plan,
+            Err(ChangeError::Invalid(problems)) => return Err(sentence(&problems)),
+            Err(error) => return Err(ApiError::from(error).message()),
+        };
+        if !sends {
+            let kinds = [
+                ("When a monitor goes down", NoticeKind::Opened),
+                ("When it is up again", NoticeKind::Resolved),
+            ];
+            let shown = kinds
+                .map(|(title, kind)| (title, preview(&plan, self.kind, settings, kind, me.now)));
+            return Ok(Said {
+                previews: shown.into(),
+                ..Said::default()
+            });
+        }
+        let name = plan.name.clone();
+        let sent = apart(move || async move {
+            let sent = send_test(&plan).await;
+            sent.map_err(|failure| failure.to_string())
+        })
+        .await;
+        let noted = handle.note(&me.actor, "channel.test", &name, me.now).await;
+        noted.map_err(|error| error.to_string())?;
+        sent.map_err(|reason| format!("The test message was not accepted: {reason}"))?;
+        Ok(Said {
+            notice: Some("The test message was accepted. Nothing is saved yet."),
+            ..Said::default()
+        })
+    }
+}
+
+fn kinds(me: &Me, error: Option<String>) -> Response {
     let status = if error.is_some() {
         StatusCode::UNPROCESSABLE_ENTITY
     } else {
         StatusCode::OK
     };
-    let kinds = channel_kinds().map(|kind| Choice {
-        value: kind.to_owned(),
-        text: kind.replace('_', " "),
-        is_chosen: fields.kind == kind,
+    let kinds = CHANNELS.into_iter().map(|channel| {
+        let first = channel.about.split_inclusive(". ").next();
+        (channel, plain(first.unwrap_or_default().trim()))
     });
-    let on = NoticeKind::ALL.into_iter().map(|kind| Choice {
-        value: kind.name().to_owned(),
-        text: kind.name().replace('_', " "),
-        is_chosen: fields.on.iter().any(|one| one == kind.name()),
-    });
-    let (title, action) = match name {
-        Some(name) => (
-            format!("Edit the channel {name}"),
-            format!("/admin/channels/{}/edit", encoded(name)),
-        ),
-        None => ("Add a channel".to_owned(), "/admin/new-channel".to_owned()),
-    };
-    let page = ChannelPage {
-        s: Shell::new(me, "/admin/notices", title).wrong(error),
-        action,
-        is_known: name.is_some(),
-        version,
+    let page = KindsPage {
+        s: Shell::new(me, "/admin/notices", "Add a channel").wrong(error),
         kinds: kinds.collect(),
-        on: on.collect(),
-        monitors: Choice::monitors_named(api, &fields.monitors),
-        f: fields,
     };
     html(&page, status)
 }
 
-pub(super) async fn new(State(api): State<Api>, Extension(me): Extension<Me>) -> Response {
-    let fields = Fields {
-        kind: "webhook".to_owned(),
-        ..Fields::default()
+pub(super) async fn new(
+    State(api): State<Api>,
+    Extension(me): Extension<Me>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let Some(kind) = parameter(query.as_deref(), "kind").and_then(|kind| channel(&kind)) else {
+        return kinds(&me, None);
     };
-    shown(&api, &me, None, String::new(), fields, None)
+    let edited = Edited {
+        api: &api,
+        me: &me,
+        kind,
+        name: None,
+        version: String::new(),
+        present: None,
+    };
+    edited.shown(Fields::default(), Said::default())
 }
 
 pub(super) async fn create(State(api): State<Api>, Extension(me): Extension<Me>) -> Response {
-    submitted(&api, &me, None).await
+    let Some(kind) = channel(me.form.get("kind")) else {
+        return kinds(&me, Some("There is no such channel.".to_owned()));
+    };
+    let edited = Edited {
+        api: &api,
+        me: &me,
+        kind,
+        name: None,
+        version: String::new(),
+        present: None,
+    };
+    edited.submitted().await
 }
 
 pub(super) async fn edit(
@@ -185,16 +324,19 @@ pub(super) async fn edit(
     Extension(me): Extension<Me>,
     Path(name): Path<String>,
 ) -> Response {
-    match api.handle.definition(KIND, &name).await {
-        Ok(Some(definition)) => {
-            let table = toml::from_str(&definition.text).unwrap_or_default();
-            let version = definition.version.to_string();
-            let fields = Fields::of_table(table);
-            shown(&api, &me, Some(&name), version, fields, None)
-        }
-        Ok(None) => missing().await,
-        Err(error) => failed(&me, error.to_string()),
-    }
+    let (kind, table, version) = match stored(&api, &me, &name).await {
+        Ok(found) => found,
+        Err(response) => return response,
+    };
+    let edited = Edited {
+        api: &api,
+        me: &me,
+        kind,
+        name: Some(name),
+        version: version.to_string(),
+        present: settings_of(kind, &table),
+    };
+    edited.shown(Fields::of_table(kind, table), Said::default())
 }
 
 pub(super) async fn update(
@@ -210,43 +352,36 @@ pub(super) async fn update(
             Err(error) => failed(&me, ApiError::from(error).message()),
         };
     }
-    submitted(&api, &me, Some(name)).await
+    let (kind, table, _) = match stored(&api, &me, &name).await {
+        Ok(found) => found,
+        Err(response) => return response,
+    };
+    let edited = Edited {
+        api: &api,
+        me: &me,
+        kind,
+        name: Some(name),
+        version: me.form.get("version").to_owned(),
+        present: settings_of(kind, &table),
+    };
+    edited.submitted().await
 }
 
-async fn submitted(api: &Api, me: &Me, name: Option<String>) -> Response {
-    let fields = Fields::of_form(&me.form);
-    let version = me.form.get("version").to_owned();
-    let again = |error: String| {
-        let fields = fields.clone();
-        shown(
-            api,
-            me,
-            name.as_deref(),
-            version.clone(),
-            fields,
-            Some(error),
-        )
+/// A channel of the store: its kind, its definition and its version; or the page that says why not.
+async fn stored(
+    api: &Api,
+    me: &Me,
+    name: &str,
+) -> Result<(&'static Channel, Table, i64), Response> {
+    let definition = match api.handle.definition(KIND, name).await {
+        Ok(Some(definition)) => definition,
+        Ok(None) => return Err(missing().await),
+        Err(error) => return Err(failed(me, error.to_string())),
     };
-    let mut present = None;
-    if let Some(name) = &name {
-        match api.handle.definition(KIND, name).await {
-            Ok(Some(found)) => present = toml::from_str(&found.text).ok(),
-            Ok(None) => return missing().await,
-            Err(error) => return failed(me, error.to_string()),
-        }
-    }
-    let table = match fields.table(present.as_ref()) {
-        Ok(table) => table,
-        Err(error) => return again(error),
-    };
-    let put = Put {
-        was: name.clone(),
-        version: version.parse().ok(),
-        table,
-    };
-    match api.handle.change_other(&me.actor, KIND, put, me.now).await {
-        Ok(_) => redirect("/admin/notices?done=saved"),
-        Err(ChangeError::Invalid(problems)) => again(sentence(&problems)),
-        Err(error) => again(ApiError::from(error).message()),
+    let table: Table = definition.text.parse().unwrap_or_default();
+    let mut kinds = CHANNELS.into_iter();
+    match kinds.find(|channel| table.contains_key(channel.key)) {
+        Some(kind) => Ok((kind, table, definition.version)),
+        None => Err(failed(me, "The channel is of no known kind.".to_owned())),
     }
 }

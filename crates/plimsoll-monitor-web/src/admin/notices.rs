@@ -1,19 +1,20 @@
 //! Channels of notices, a test of each, and the outbox.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use askama::Template;
 use axum::extract::{Extension, RawQuery, State};
 use axum::response::Response;
 use plimsoll_monitor::config::Source;
-use plimsoll_monitor::notify::{NoticeKind, send_test};
+use plimsoll_monitor::notify::{EscalationStep, EscalationTarget, NoticeKind, channel, send_test};
 use plimsoll_monitor::store::Role;
 
 use crate::admin::guard::Me;
 use crate::admin::monitors::failed;
 use crate::admin::outgoing::apart;
 use crate::admin::overview::refused;
-use crate::admin::shell::{Shell, When, missing, page, redirect};
+use crate::admin::shell::{Shell, When, duration, missing, page, redirect};
 use crate::api::encoded;
 use crate::state::Api;
 
@@ -36,9 +37,23 @@ struct Channel {
     scope: String,
 }
 
+/// An escalation.
+#[derive(Debug)]
+struct Escalation {
+    /// The name in paths.
+    path: String,
+    is_kept: bool,
+    name: String,
+    scope: String,
+    steps: Vec<String>,
+}
+
 /// Current and next member on call.
 #[derive(Debug)]
 struct Rotation {
+    /// The name in paths.
+    path: String,
+    is_kept: bool,
     name: String,
     who: String,
     until: When,
@@ -62,6 +77,7 @@ struct Notice {
 struct NoticesPage {
     s: Shell,
     channels: Vec<Channel>,
+    escalations: Vec<Escalation>,
     rotations: Vec<Rotation>,
     notices: Vec<Notice>,
     /// Whether the user may change channels.
@@ -79,17 +95,17 @@ pub(super) async fn list(
         path: encoded(&plan.name),
         is_kept: plan.source == Source::Store,
         name: plan.name.clone(),
-        receiver: plan.channel.replace('_', " "),
+        receiver: channel(&plan.channel).map_or_else(
+            || plan.channel.replace('_', " "),
+            |channel| channel.name.to_owned(),
+        ),
         kinds: if plan.kinds.len() == NoticeKind::ALL.len() {
             "all".to_owned()
         } else {
             let names = plan.kinds.iter().map(|kind| kind.name().replace('_', " "));
             names.collect::<Vec<_>>().join(", ")
         },
-        scope: match &plan.monitors {
-            None => "all monitors".to_owned(),
-            Some(monitors) => format!("{} monitors", monitors.len()),
-        },
+        scope: scope(plan.monitors.as_ref().map(HashSet::len)),
     });
     let found = handle.store.notices(handle.org, None, MOST).await;
     let notices = found.map_err(refused)?.into_iter().map(|notice| {
@@ -112,10 +128,20 @@ pub(super) async fn list(
             error: notice.error.unwrap_or_default(),
         }
     });
+    let escalations = handle.board.escalations();
+    let escalations = escalations.iter().map(|plan| Escalation {
+        path: encoded(&plan.name),
+        is_kept: plan.source == Source::Store,
+        name: plan.name.clone(),
+        scope: scope(plan.monitors.as_ref().map(HashSet::len)),
+        steps: plan.steps.iter().map(step).collect(),
+    });
     let rotations = handle.board.rotations();
     let rotations = rotations.iter().map(|rotation| {
         let shifts = rotation.shifts(me.now, me.now.plus(AHEAD));
         Rotation {
+            path: encoded(&rotation.name),
+            is_kept: rotation.source == Source::Store,
             name: rotation.name.clone(),
             who: rotation.who(me.now).to_owned(),
             until: When::from_timestamp(shifts.first().map_or(me.now, |shift| shift.until)),
@@ -127,11 +153,32 @@ pub(super) async fn list(
     });
     Ok(page(&NoticesPage {
         manages: me.may(Role::Admin),
+        escalations: escalations.collect(),
         rotations: rotations.collect(),
         s: Shell::new(&me, "/admin/notices", "Notices").done(query.as_deref()),
         channels: channels.collect(),
         notices: notices.collect(),
     }))
+}
+
+/// - `count`: of the chosen monitors; absent for all.
+fn scope(count: Option<usize>) -> String {
+    match count {
+        None => "all monitors".to_owned(),
+        Some(1) => "1 monitor".to_owned(),
+        Some(count) => format!("{count} monitors"),
+    }
+}
+
+/// A step in words.
+fn step(step: &EscalationStep) -> String {
+    let names: Vec<_> = step.targets.iter().map(EscalationTarget::name).collect();
+    let names = names.join(", ");
+    if step.after.is_zero() {
+        format!("at once: {names}")
+    } else {
+        format!("after {}: {names}", duration(step.after))
+    }
 }
 
 /// Sends a test message and waits for its receiver.

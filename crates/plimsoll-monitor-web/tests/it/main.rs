@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod acknowledge;
+
 mod admin;
 
 mod agents;
@@ -11,6 +13,8 @@ mod api;
 mod channels;
 
 mod client;
+
+mod escalations;
 
 mod faults;
 

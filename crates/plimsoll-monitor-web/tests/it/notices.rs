@@ -159,6 +159,33 @@ fn an_outage_and_its_end_reach_a_webhook_once() {
 }
 
 #[test]
+fn an_issue_is_looked_for_before_it_is_opened() {
+    let folder = TempDir::new().unwrap();
+    let receiver = Receiver::new(&[]);
+    let notify = format!(
+        "[[notify]]\nname = \"issues\"\ngithub = {{ repository = \"a/b\", token = \"t\", url = \"http://{}/\" }}\non = [\"opened\"]\n",
+        receiver.address
+    );
+    let config = text(&[refused_address()], &notify);
+    let running = Running::new(folder.path(), "monitor.toml", &config);
+    eventually(|| states(&running) == [("opened".to_owned(), "sent".to_owned())]);
+    let requests = receiver.requests.lock().unwrap();
+    let lines: Vec<_> = requests
+        .iter()
+        .map(|(head, _)| head.lines().next().unwrap())
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "GET /repos/a/b/issues?state=open&per_page=100 HTTP/1.1",
+            "POST /repos/a/b/issues HTTP/1.1"
+        ]
+    );
+    let issue: Value = serde_json::from_str(&requests[1].1).unwrap();
+    assert_eq!(issue["title"], "m0 is down");
+}
+
+#[test]
 fn a_refused_notice_is_given_up_and_a_failed_one_waits() {
     let folder = TempDir::new().unwrap();
     let [refusing, failing] = [Receiver::new(&[404]), Receiver::new(&[500])];
@@ -432,10 +459,10 @@ email = { host = "a", from = "no address", to = [] }
         "must be a minute or more",
         "`{nmae}` is not one of {name}",
         "`a` is the name of another channel",
-        "exactly one of alertmanager, discord",
+        "exactly one of alertmanager, aws_sns",
         "the environment has no variable `NO_SUCH_VARIABLE`",
         "`chat` is missing",
-        "`no address` is not understood",
+        "`no address` is no address of mail",
         "`name` is missing",
     ] {
         assert!(problems.contains(expected), "{expected}: {problems}");

@@ -15,7 +15,8 @@ use crate::config::monitor::{self, Compiled, Defaults};
 use crate::config::overlay::{Grounds, PlacedWindow, attach};
 use crate::config::plan::{Dialect, MonitorPlan, Plan, StorePlan, What};
 use crate::config::{
-    kinds, maintenance, notify, oidc, oncall, overlay, page, store, subscriptions,
+    acknowledge, escalation, kinds, maintenance, notify, oidc, oncall, overlay, page, store,
+    subscriptions,
 };
 use crate::probe::{Reach, SuppliedKinds};
 use crate::schedule::{BreakerRule, GateLimits};
@@ -128,6 +129,7 @@ pub(super) fn compile(
     let subscriptions = root
         .table("subscriptions")
         .and_then(|table| subscriptions::compile(table, environment));
+    let acknowledge = root.table("acknowledge").and_then(acknowledge::compile);
     let oidc = root
         .table("oidc")
         .and_then(|table| oidc::compile(table, directory, environment));
@@ -144,6 +146,12 @@ pub(super) fn compile(
             value.wrong::<()>(format!("there is no channel `{name}`"));
         }
     }
+    let named = escalation::Named {
+        monitors: &monitors,
+        channels: &channels,
+        rotations: &rotations,
+    };
+    let escalations = escalation::compile(root.tables("escalation"), named);
     root.finish();
     let problems = document.into_problems();
     if !problems.is_empty() {
@@ -193,7 +201,9 @@ pub(super) fn compile(
         keys: sealing,
         rotations,
         subscriptions,
+        acknowledge,
         oidc,
+        escalations,
         channels,
         grounds: Arc::new(grounds),
         warnings,

@@ -119,23 +119,24 @@ fn notifier<'t>(
     table: &mut Table<'t>,
     environment: &'t dyn Fn(&str) -> Option<String>,
 ) -> Option<(String, Arc<dyn Notifier>)> {
-    let given: Vec<_> = CHANNELS.iter().filter(|(key, _)| table.has(key)).collect();
-    let [(key, compile)] = given.as_slice() else {
+    let given = CHANNELS.iter().filter(|channel| table.has(channel.key));
+    let given: Vec<_> = given.collect();
+    let [channel] = given.as_slice() else {
         // Taking them all keeps each from being an unknown key too.
-        for (key, _) in CHANNELS {
-            table.take_value(key);
+        for channel in CHANNELS {
+            table.take_value(channel.key);
         }
-        let known = CHANNELS.map(|(key, _)| key).join(", ");
+        let known = CHANNELS.map(|channel| channel.key).join(", ");
         table.wrong(
             format!("exactly one of {known} says where notices go"),
             None,
         );
         return None;
     };
-    let mut settings = Settings::new(table.take_value(key)?.table()?, environment);
-    let notifier = compile(&mut settings);
+    let mut settings = Settings::new(table.take_value(channel.key)?.table()?, environment);
+    let notifier = channel.compile(&mut settings);
     settings.table.finish();
-    Some(((*key).to_owned(), notifier?))
+    Some((channel.key.to_owned(), notifier?))
 }
 
 fn kinds(value: Value<'_>) -> Option<Vec<NoticeKind>> {
@@ -153,7 +154,7 @@ fn kinds(value: Value<'_>) -> Option<Vec<NoticeKind>> {
 }
 
 /// The keys of monitors and of those of groups.
-fn chosen(value: Value<'_>, monitors: &[MonitorPlan]) -> HashSet<String> {
+pub(super) fn chosen(value: Value<'_>, monitors: &[MonitorPlan]) -> HashSet<String> {
     let mut keys = HashSet::new();
     for value in value.elements() {
         let Some(text) = as_text(&value) else {

@@ -10,6 +10,7 @@ use plimsoll_model::document::{Table, Value, as_text};
 
 use crate::config::maintenance::{clock_time_of, weekday, zone};
 use crate::notify::oncall::{Hours, Layer, OnCallPlan, Override, Turn};
+use crate::store::Source;
 use crate::time::Timestamp;
 use crate::token::of_url;
 
@@ -25,6 +26,30 @@ pub(super) fn compile(tables: Vec<Table<'_>>) -> (Vec<Arc<OnCallPlan>>, Vec<Valu
         .filter_map(|table| one(table, &mut names, &mut members))
         .map(Arc::new);
     (plans.collect(), members)
+}
+
+/// Compiles a rotation that is kept in the store.
+///
+/// - `others`: rotations that are there already.
+/// - `channels`: the names of the channels that it may name.
+pub(super) fn compile_one(
+    table: Table<'_>,
+    others: &[Arc<OnCallPlan>],
+    channels: &HashSet<&str>,
+) -> Option<Arc<OnCallPlan>> {
+    let mut names = others.iter().map(|other| other.name.clone()).collect();
+    let mut members = Vec::new();
+    let plan = one(table, &mut names, &mut members)?;
+    for value in &members {
+        let name = as_text(value)?;
+        if !channels.contains(name) {
+            value.wrong::<()>(format!("there is no channel `{name}`"));
+        }
+    }
+    Some(Arc::new(OnCallPlan {
+        source: Source::Store,
+        ..plan
+    }))
 }
 
 fn one<'t>(
@@ -72,6 +97,7 @@ fn one<'t>(
     layers.extend(more.into_iter().collect::<Option<Vec<_>>>()?);
     Some(OnCallPlan {
         name: name?,
+        source: Source::File,
         zone: zone?,
         layers,
         overrides: overrides.into_iter().collect::<Option<_>>()?,

@@ -15,14 +15,15 @@ use plimsoll_server::TrustedProxies;
 
 use crate::config::agent::Regions;
 use crate::config::blackbox::Modules;
+pub(crate) use crate::config::escalation::Named;
 use crate::config::file::{Context, Others, link};
 use crate::config::monitor::{self, Defaults};
 use crate::config::page::{self, PagePlan};
 use crate::config::plan::MonitorPlan;
-use crate::config::{kinds, maintenance, notify};
+use crate::config::{escalation, kinds, maintenance, notify, oncall};
 use crate::detect::window::Window;
-use crate::notify::NotifyPlan;
 use crate::notify::oncall::OnCallPlan;
+use crate::notify::{EscalationPlan, NotifyPlan};
 use crate::probe::Reach;
 
 /// Against what definitions are compiled.
@@ -202,6 +203,35 @@ pub(crate) fn channel(
         (rotations, grounds.filter.clone()),
         others,
     );
+    let problems = document.into_problems();
+    compiled.filter(|_| problems.is_empty()).ok_or(problems)
+}
+
+/// Compiles a definition of an escalation.
+///
+/// - `others`: escalations that are there already.
+pub(crate) fn escalation(
+    text: &str,
+    named: Named<'_>,
+    others: &[Arc<EscalationPlan>],
+) -> Result<Arc<EscalationPlan>, Vec<ConfigProblem>> {
+    let mut document = Document::parse(text);
+    let compiled = escalation::compile_one(document.root(), named, others);
+    let problems = document.into_problems();
+    compiled.filter(|_| problems.is_empty()).ok_or(problems)
+}
+
+/// Compiles a definition of a rotation.
+///
+/// - `others`: rotations that are there already.
+/// - `channels`: the names of the channels that it may name.
+pub(crate) fn rotation(
+    text: &str,
+    others: &[Arc<OnCallPlan>],
+    channels: &HashSet<&str>,
+) -> Result<Arc<OnCallPlan>, Vec<ConfigProblem>> {
+    let mut document = Document::parse(text);
+    let compiled = oncall::compile_one(document.root(), others, channels);
     let problems = document.into_problems();
     compiled.filter(|_| problems.is_empty()).ok_or(problems)
 }

@@ -19,8 +19,9 @@ use crate::config::subscriptions::SubscriptionPlan;
 use crate::detect::DetectPolicy;
 use crate::detect::budget::Slo;
 use crate::detect::window::{Cron, Window};
-use crate::notify::NotifyPlan;
+use crate::notify::AcknowledgePlan;
 use crate::notify::oncall::OnCallPlan;
+use crate::notify::{EscalationPlan, NotifyPlan};
 use crate::probe::reading::{Expectation, GatusDisplay};
 use crate::probe::{KnownSecrets, Probe};
 use crate::schedule::{GateLimits, Timing};
@@ -59,8 +60,12 @@ pub struct Plan {
     pub rotations: Vec<Arc<OnCallPlan>>,
     /// By what means readers of pages may subscribe; absent if they may not.
     pub subscriptions: Option<Arc<SubscriptionPlan>>,
+    /// Links in notices; absent if there are none.
+    pub acknowledge: Option<Arc<AcknowledgePlan>>,
     /// By which provider members may sign in.
     pub oidc: Option<Arc<OidcPlan>>,
+    /// Whom openings go to, step by step.
+    pub escalations: Vec<Arc<EscalationPlan>>,
     /// Channels of notices.
     pub channels: Vec<Arc<NotifyPlan>>,
     /// Against what definitions in the store are compiled.

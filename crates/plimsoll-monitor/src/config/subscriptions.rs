@@ -7,7 +7,7 @@ use plimsoll_model::document::Table;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::notify::{Mailer, Settings};
+use crate::notify::{Mailer, Settings, Values};
 
 /// Characters of an address.
 const MOST_ADDRESS: usize = 500;
@@ -99,7 +99,8 @@ pub(crate) fn compile<'t>(
         None => Some(None),
         Some(inner) => {
             let mut settings = Settings::new(inner, environment);
-            let mailer = Mailer::compile(&mut settings);
+            let values = Values::read(&Mailer::FIELDS, &mut settings);
+            let mailer = values.and_then(|values| Mailer::of_values(&values));
             settings.table.finish();
             mailer.map(Some)
         }

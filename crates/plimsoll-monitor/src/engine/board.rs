@@ -13,8 +13,8 @@ use crate::config::{
 };
 use crate::detect::RegionView;
 use crate::detect::status::Health;
-use crate::notify::NotifyPlan;
 use crate::notify::oncall::OnCallPlan;
+use crate::notify::{AcknowledgePlan, EscalationPlan, NotifyPlan};
 use crate::probe::reading::CheckResult;
 use crate::schedule::DropCounts;
 use crate::store::{MonitorId, StoredToken};
@@ -50,8 +50,10 @@ struct Content {
     subscriptions: Option<Arc<SubscriptionPlan>>,
     /// When the process ended that ran the checks, until one runs them again.
     ended: Option<Timestamp>,
+    acknowledge: Option<Arc<AcknowledgePlan>>,
     oidc: Option<Arc<OidcPlan>>,
     rotations: Arc<[Arc<OnCallPlan>]>,
+    escalations: Arc<[Arc<EscalationPlan>]>,
 }
 
 /// The last report of an agent.
@@ -199,6 +201,19 @@ impl Board {
         self.read(|content| Arc::clone(&content.rotations))
     }
 
+    /// Whom openings go to, step by step.
+    pub fn escalations(&self) -> Arc<[Arc<EscalationPlan>]> {
+        self.read(|content| Arc::clone(&content.escalations))
+    }
+
+    pub(super) fn set_rotations(&self, rotations: Vec<Arc<OnCallPlan>>) {
+        self.write(|content| content.rotations = rotations.into());
+    }
+
+    pub(super) fn set_escalations(&self, escalations: Vec<Arc<EscalationPlan>>) {
+        self.write(|content| content.escalations = escalations.into());
+    }
+
     /// By what means readers of pages may subscribe.
     pub fn subscriptions(&self) -> Option<Arc<SubscriptionPlan>> {
         self.read(|content| content.subscriptions.clone())
@@ -214,6 +229,11 @@ impl Board {
             self.write(|content| content.ended = ended);
             self.touch();
         }
+    }
+
+    /// Links in notices by which their receivers acknowledge an incident.
+    pub fn acknowledge(&self) -> Option<Arc<AcknowledgePlan>> {
+        self.read(|content| content.acknowledge.clone())
     }
 
     /// By which provider members may sign in.
@@ -300,8 +320,8 @@ impl Board {
             content.tokens = plan.tokens.as_slice().into();
             content.grounds = Arc::clone(&plan.grounds);
             content.region = plan.region.as_str().into();
-            content.rotations = plan.rotations.as_slice().into();
             content.subscriptions.clone_from(&plan.subscriptions);
+            content.acknowledge.clone_from(&plan.acknowledge);
             content.oidc.clone_from(&plan.oidc);
             content.agents = plan.agents.as_slice().into();
             let agents = &plan.agents;

@@ -290,10 +290,14 @@ fn written(
         title,
         text: text.to_owned(),
         monitor: monitor.to_owned(),
+        name: name.clone(),
+        group: String::new(),
         incident: begun.key.clone(),
         at: now,
         since: begun.since,
         link: pages.iter().find_map(|page| page.url.clone()),
+        acknowledge: None,
+        is_escalated: false,
     };
     let content = message.to_json().to_string();
     let notice = |channel| NewNotice {

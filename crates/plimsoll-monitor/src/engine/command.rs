@@ -8,6 +8,7 @@ use crate::config::{MonitorPlan, Plan};
 use crate::engine::Handle;
 use crate::probe::reading::CheckResult;
 use crate::store::{MonitorId, StoreError};
+use crate::time::Timestamp;
 
 /// One command, and where its outcome goes.
 #[derive(Debug)]
@@ -28,8 +29,10 @@ pub(super) enum Command {
     ),
     CheckNow(String, oneshot::Sender<Result<CheckResult, CommandError>>),
     Pause(String, bool, oneshot::Sender<Result<(), CommandError>>),
+    /// The open incident of a monitor, or only the one that opened then.
     Acknowledge(
         String,
+        Option<Timestamp>,
         Option<String>,
         oneshot::Sender<Result<(), CommandError>>,
     ),
@@ -184,7 +187,21 @@ impl Handle {
     /// Notes that an operator has seen the open incident of a monitor.
     pub async fn acknowledge(&self, key: &str, actor: Option<String>) -> Result<(), CommandError> {
         let key = key.to_owned();
-        self.command(|done| Command::Acknowledge(key, actor, done))
+        self.command(|done| Command::Acknowledge(key, None, actor, done))
+            .await
+    }
+
+    /// The same of one incident only.
+    ///
+    /// - `opened`: when its outage began.
+    pub async fn acknowledge_one(
+        &self,
+        key: &str,
+        opened: Timestamp,
+        actor: Option<String>,
+    ) -> Result<(), CommandError> {
+        let key = key.to_owned();
+        self.command(|done| Command::Acknowledge(key, Some(opened), actor, done))
             .await
     }
 

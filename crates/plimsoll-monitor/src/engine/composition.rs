@@ -1,12 +1,14 @@
 //! The configuration in force: that of the file with the definitions of the store.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use plimsoll_model::document::ConfigProblem;
 
 use crate::config::overlay::{self, PlacedWindow};
 use crate::config::{MonitorPlan, PagePlan, Plan, Source};
-use crate::notify::NotifyPlan;
+use crate::notify::oncall::OnCallPlan;
+use crate::notify::{EscalationPlan, NotifyPlan};
 use crate::store::{Definition, DefinitionKind, OrgId, Store, StoreError};
 
 /// The definitions of a store that a configuration is made of.
@@ -16,6 +18,8 @@ pub(super) struct StoredDefinitions {
     maintenance: Vec<Definition>,
     pages: Vec<Definition>,
     channels: Vec<Definition>,
+    rotations: Vec<Definition>,
+    escalations: Vec<Definition>,
 }
 
 impl StoredDefinitions {
@@ -30,6 +34,8 @@ impl StoredDefinitions {
             maintenance: of_kind(DefinitionKind::Maintenance).await?,
             pages: of_kind(DefinitionKind::Page).await?,
             channels: of_kind(DefinitionKind::Channel).await?,
+            rotations: of_kind(DefinitionKind::OnCall).await?,
+            escalations: of_kind(DefinitionKind::Escalation).await?,
         })
     }
 }
@@ -39,8 +45,12 @@ pub(super) struct Composed {
     pub(super) monitors: Vec<(Source, MonitorPlan)>,
     pub(super) windows: Vec<PlacedWindow>,
     pub(super) pages: Vec<Arc<PagePlan>>,
+    pub(super) rotations: Vec<Arc<OnCallPlan>>,
+    /// Channels of the file, with all rotations that name them.
+    pub(super) file_channels: Vec<Arc<NotifyPlan>>,
     /// Those of the store, with their definitions.
     pub(super) channels: Vec<(String, Arc<NotifyPlan>)>,
+    pub(super) escalations: Vec<Arc<EscalationPlan>>,
 }
 
 /// Adds definitions to the configuration of the file. Those that do not fit the file any more are reported and left out.
@@ -89,21 +99,40 @@ pub(super) fn compose(base: &Plan, stored: &StoredDefinitions, report: &dyn Fn(&
             Err(problems) => left_out("page", &definition.key, problems),
         }
     }
-    let mut known = base.channels.clone();
+    let rotations = rotations(base, stored, &left_out);
+    let on_call = |channel: &Arc<NotifyPlan>| {
+        let mine = rotations.iter().filter(|one| one.names(&channel.name));
+        let mine: Vec<_> = mine.cloned().collect();
+        if mine == channel.rotations {
+            return Arc::clone(channel);
+        }
+        Arc::new(NotifyPlan {
+            rotations: mine,
+            ..(**channel).clone()
+        })
+    };
+    let file_channels: Vec<_> = base.channels.iter().map(on_call).collect();
+    let mut known = file_channels.clone();
     let mut channels = Vec::new();
     for definition in &stored.channels {
-        match overlay::channel(
-            &definition.text,
-            &base.grounds,
-            &all,
-            &base.rotations,
-            &known,
-        ) {
+        match overlay::channel(&definition.text, &base.grounds, &all, &rotations, &known) {
             Ok(plan) => {
                 known.push(Arc::clone(&plan));
                 channels.push((definition.text.clone(), plan));
             }
             Err(problems) => left_out("channel", &definition.key, problems),
+        }
+    }
+    let mut escalations = base.escalations.clone();
+    let named = overlay::Named {
+        monitors: &all,
+        channels: &known,
+        rotations: &rotations,
+    };
+    for definition in &stored.escalations {
+        match overlay::escalation(&definition.text, named, &escalations) {
+            Ok(plan) => escalations.push(plan),
+            Err(problems) => left_out("escalation", &definition.key, problems),
         }
     }
     let of_file = of_file.into_iter().map(|plan| (Source::File, plan));
@@ -112,6 +141,28 @@ pub(super) fn compose(base: &Plan, stored: &StoredDefinitions, report: &dyn Fn(&
         monitors: of_file.chain(of_store).collect(),
         windows,
         pages,
+        rotations,
+        file_channels,
         channels,
+        escalations,
     }
+}
+
+/// The rotations of the file and of the store. These may name channels of both.
+fn rotations(
+    base: &Plan,
+    stored: &StoredDefinitions,
+    left_out: &dyn Fn(&str, &str, Vec<ConfigProblem>),
+) -> Vec<Arc<OnCallPlan>> {
+    let of_file = base.channels.iter().map(|channel| channel.name.as_str());
+    let of_store = stored.channels.iter().map(|one| one.key.as_str());
+    let names: HashSet<_> = of_file.chain(of_store).collect();
+    let mut rotations = base.rotations.clone();
+    for definition in &stored.rotations {
+        match overlay::rotation(&definition.text, &rotations, &names) {
+            Ok(plan) => rotations.push(plan),
+            Err(problems) => left_out("rotation", &definition.key, problems),
+        }
+    }
+    rotations
 }

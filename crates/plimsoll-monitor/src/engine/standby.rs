@@ -115,6 +115,7 @@ impl Standby {
             board.remove(view.id);
         }
         board.settle(plan);
+        board.set_rotations(composed.rotations);
         board.set_pages(composed.pages, &composed.windows);
     }
 

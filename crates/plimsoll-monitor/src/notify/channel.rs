@@ -1,18 +1,55 @@
 //! Channels: each gives a message the form that its receiver documents. One file each; nothing here sends.
+//!
+//! A channel is its settings, its request and what other monitors call it, in one file, and a line in [`CHANNELS`]. The
+//! configuration, its schema, the admin pages, the importers and the documentation are made of that table.
+
+mod foreign;
+
+mod request;
+
+mod template;
+
+mod issue;
+
+mod aws;
 
 mod alertmanager;
+
+mod aws_sns;
+
+mod bark;
+
+mod dingtalk;
 
 mod discord;
 
 mod email;
 
+mod feishu;
+
+mod github;
+
+mod gitlab;
+
 mod google_chat;
 
 mod gotify;
 
+mod home_assistant;
+
+mod incident_io;
+
+mod jira;
+
+mod line;
+
+mod mailgun;
+
 mod matrix;
 
 mod mattermost;
+
+mod n8n;
 
 mod ntfy;
 
@@ -20,9 +57,23 @@ mod opsgenie;
 
 mod pagerduty;
 
+mod pushbullet;
+
 mod pushover;
 
+mod rocket_chat;
+
+mod sendgrid;
+
+mod ses;
+
+mod signal;
+
+mod signl4;
+
 mod slack;
+
+mod splunk_on_call;
 
 mod teams;
 
@@ -30,22 +81,32 @@ mod telegram;
 
 mod twilio;
 
+mod twilio_voice;
+
+mod webex;
+
 mod webhook;
+
+mod wecom;
+
+mod zapier;
+
+mod zulip;
 
 use std::fmt;
 use std::sync::Arc;
 
-use base64::Engine as _;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use plimsoll_model::document::{ConfigProblem, Document};
-use serde_json::Value;
-use url::Url;
 
+use crate::notify::field::{Field, Values};
 use crate::notify::message::Message;
 use crate::notify::settings::Settings;
 use crate::time::Timestamp;
 
 pub use crate::notify::channel::email::{Mail, Mailer};
+pub(crate) use crate::notify::channel::foreign::{Foreign, Theirs};
+pub use crate::notify::channel::request::{Answers, HttpRequest, Outgoing, Question};
+pub use crate::notify::channel::template::placeholders;
 
 /// Gives messages the form of one receiver.
 pub trait Notifier: Send + Sync + fmt::Debug {
@@ -61,125 +122,97 @@ pub trait Notifier: Send + Sync + fmt::Debug {
     }
 }
 
-/// The requests of channels.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outgoing {
-    /// A request of HTTP; a status of 2xx means that it was received.
-    Http(HttpRequest),
-    /// A message by SMTP.
-    Mail(Box<Mail>),
+/// A kind of channel.
+#[derive(Debug)]
+pub struct Channel {
+    /// Its key in `[[notify]]`.
+    pub key: &'static str,
+    /// The vendor's name for it.
+    pub name: &'static str,
+    /// What it sends, in sentences.
+    pub about: &'static str,
+    /// Its settings.
+    pub fields: &'static [Field],
+    /// Providers of Gatus that are like it.
+    pub(crate) gatus: &'static [Foreign],
+    /// Notifications of Uptime Kuma that are like it.
+    pub(crate) kuma: &'static [Foreign],
+    /// Makes it of its settings; fails with what is wrong with them as a whole.
+    compile: fn(&Values) -> Compiled,
 }
 
-/// A request of HTTP.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HttpRequest {
-    /// `POST` or `PUT`.
-    pub method: &'static str,
-    /// Target URL.
-    pub url: Url,
-    /// Header fields.
-    pub fields: Vec<(String, String)>,
-    /// The content.
-    pub content: String,
+/// A channel that is made, or what is wrong with its settings.
+pub(crate) type Compiled = Result<Arc<dyn Notifier>, String>;
+
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "it is the end of functions that may fail"
+)]
+fn made(notifier: impl Notifier + 'static) -> Compiled {
+    Ok(Arc::new(notifier))
 }
 
-impl HttpRequest {
-    fn json(url: Url, body: &Value) -> Outgoing {
-        Self {
-            method: "POST",
-            url,
-            fields: vec![("content-type".to_owned(), "application/json".to_owned())],
-            content: body.to_string(),
-        }
-        .into()
-    }
-
-    fn form(url: Url, pairs: &[(&str, &str)]) -> Self {
-        let mut form = url::form_urlencoded::Serializer::new(String::new());
-        let content = form.extend_pairs(pairs).finish();
-        let media_type = "application/x-www-form-urlencoded".to_owned();
-        Self {
-            method: "POST",
-            url,
-            fields: vec![("content-type".to_owned(), media_type)],
-            content,
-        }
-    }
-
-    fn with(mut self, name: &str, value: String) -> Self {
-        self.fields.push((name.to_owned(), value));
-        self
-    }
-}
-
-impl From<HttpRequest> for Outgoing {
-    fn from(request: HttpRequest) -> Self {
-        Self::Http(request)
-    }
-}
-
-impl Outgoing {
-    fn with(self, name: &str, value: String) -> Self {
-        match self {
-            Self::Http(request) => Self::Http(request.with(name, value)),
-            mail @ Self::Mail(_) => mail,
+impl Channel {
+    /// Reads the settings; problems are noted there.
+    pub(crate) fn compile(&self, settings: &mut Settings<'_>) -> Option<Arc<dyn Notifier>> {
+        let values = Values::read(self.fields, settings)?;
+        match (self.compile)(&values) {
+            Ok(notifier) => Some(notifier),
+            Err(problem) => {
+                settings.table.wrong(problem, None);
+                None
+            }
         }
     }
 }
 
-/// A URL below a base.
-fn below(base: &Url, path: &str) -> Url {
-    let mut url = base.clone();
-    let whole = format!("{}/{path}", base.path().trim_end_matches('/'));
-    url.set_path(&whole);
-    url
-}
-
-/// A text as a segment of a path.
-fn segment(text: &str) -> String {
-    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
-}
-
-fn basic(user: &str, password: &str) -> String {
-    let credentials = base64::prelude::BASE64_STANDARD.encode(format!("{user}:{password}"));
-    format!("Basic {credentials}")
-}
-
-/// The first characters of a text, at most `most`.
-fn shortened(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
-    format!("{kept}…")
-}
-
-/// Reads the settings of a channel; problems are noted there.
-pub(crate) type Compile = fn(&mut Settings<'_>) -> Option<Arc<dyn Notifier>>;
-
-/// Every channel by its key in `[[notify]]`.
-pub(crate) const CHANNELS: [(&str, Compile); 16] = [
-    ("alertmanager", alertmanager::compile),
-    ("discord", discord::compile),
-    ("email", email::compile),
-    ("google_chat", google_chat::compile),
-    ("gotify", gotify::compile),
-    ("matrix", matrix::compile),
-    ("mattermost", mattermost::compile),
-    ("ntfy", ntfy::compile),
-    ("opsgenie", opsgenie::compile),
-    ("pagerduty", pagerduty::compile),
-    ("pushover", pushover::compile),
-    ("slack", slack::compile),
-    ("teams", teams::compile),
-    ("telegram", telegram::compile),
-    ("twilio", twilio::compile),
-    ("webhook", webhook::compile),
+/// Every channel, by key.
+pub static CHANNELS: [&Channel; 40] = [
+    &alertmanager::CHANNEL,
+    &aws_sns::CHANNEL,
+    &bark::CHANNEL,
+    &dingtalk::CHANNEL,
+    &discord::CHANNEL,
+    &email::CHANNEL,
+    &feishu::CHANNEL,
+    &github::CHANNEL,
+    &gitlab::CHANNEL,
+    &google_chat::CHANNEL,
+    &gotify::CHANNEL,
+    &home_assistant::CHANNEL,
+    &incident_io::CHANNEL,
+    &jira::CHANNEL,
+    &line::CHANNEL,
+    &mailgun::CHANNEL,
+    &matrix::CHANNEL,
+    &mattermost::CHANNEL,
+    &n8n::CHANNEL,
+    &ntfy::CHANNEL,
+    &opsgenie::CHANNEL,
+    &pagerduty::CHANNEL,
+    &pushbullet::CHANNEL,
+    &pushover::CHANNEL,
+    &rocket_chat::CHANNEL,
+    &sendgrid::CHANNEL,
+    &ses::CHANNEL,
+    &signal::CHANNEL,
+    &signl4::CHANNEL,
+    &slack::CHANNEL,
+    &splunk_on_call::CHANNEL,
+    &teams::CHANNEL,
+    &telegram::CHANNEL,
+    &twilio::CHANNEL,
+    &twilio_voice::CHANNEL,
+    &webex::CHANNEL,
+    &webhook::CHANNEL,
+    &wecom::CHANNEL,
+    &zapier::CHANNEL,
+    &zulip::CHANNEL,
 ];
 
-/// The keys of channels.
-pub fn channel_kinds() -> impl Iterator<Item = &'static str> {
-    CHANNELS.iter().map(|(kind, _)| *kind)
+/// The channel of a key.
+pub fn channel(key: &str) -> Option<&'static Channel> {
+    CHANNELS.iter().copied().find(|channel| channel.key == key)
 }
 
 /// Why settings make no channel.
@@ -204,8 +237,7 @@ pub(crate) fn notifier_of(
     let text = table.to_string();
     let mut document = Document::parse(&text);
     let mut settings = Settings::new(document.root(), &|_| None);
-    let found = CHANNELS.iter().find(|(name, _)| *name == kind);
-    let notifier = found.and_then(|(_, compile)| compile(&mut settings));
+    let notifier = channel(kind).and_then(|channel| channel.compile(&mut settings));
     settings.table.finish();
     let problem = document.into_problems().into_iter().next();
     match (notifier, problem) {
@@ -214,6 +246,12 @@ pub(crate) fn notifier_of(
         (None, None) => Err(ChannelError::Unknown(kind.to_owned())),
     }
 }
+
+#[cfg(test)]
+mod snapshot;
+
+#[cfg(test)]
+mod derived;
 
 #[cfg(test)]
 mod tests;

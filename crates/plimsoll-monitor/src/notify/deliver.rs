@@ -8,12 +8,15 @@ use plimsoll_client::fetch::{FetchLimits, Fetcher, FetcherError};
 use plimsoll_model::{Clock, is_secret_field};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::tls::Trust;
+use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::notify::channel::{HttpRequest, Outgoing};
+use crate::notify::link::{AcknowledgePlan, LinkKey};
 use crate::notify::message::{Message, NoticeKind, backoff};
 use crate::notify::plan::NotifyPlan;
 use crate::probe::KnownSecrets;
+use crate::probe::known_secrets::MASK;
 use crate::stop::Stop;
 use crate::store::{
     About, NewNotice, NoticeOutcome, NoticeState, OrgId, Store, StoreError, StoredNotice,
@@ -23,8 +26,8 @@ use crate::time::Timestamp;
 /// For one request or mail.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Bytes of an answer, of which only the beginning is shown.
-const MOST_ANSWER: u64 = 64 * 1024;
+/// Bytes of an answer, such as a list of issues.
+const MOST_ANSWER: u64 = 1024 * 1024;
 
 /// Between two looks at the outbox while nothing changes.
 const LOOK: Duration = Duration::from_secs(1);
@@ -52,6 +55,8 @@ pub(crate) struct Delivery {
     pub(crate) store: Arc<dyn Store>,
     /// Something happened that may have made notices.
     pub(crate) changes: watch::Receiver<u64>,
+    /// Links by which receivers acknowledge an incident.
+    pub(crate) links: Option<Arc<AcknowledgePlan>>,
     pub(crate) report: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -100,10 +105,14 @@ pub async fn send_test(plan: &NotifyPlan) -> Result<(), SendFailure> {
         title: "Test of plimsoll monitor".to_owned(),
         text: format!("The channel {} receives notices.", plan.name),
         monitor: "test".to_owned(),
+        name: "test".to_owned(),
+        group: String::new(),
         incident: format!("test/{}", now.0),
         at: now,
         since: now,
         link: None,
+        acknowledge: None,
+        is_escalated: false,
     };
     let fetcher = fetcher(plan).map_err(|error| SendFailure {
         reason: error.to_string(),
@@ -122,10 +131,17 @@ pub struct SendFailure {
     pub is_final: bool,
 }
 
-/// Sends a request or a mail once.
+/// Sends a request or a mail once, and what follows from its answer.
 pub async fn send(outgoing: &Outgoing, fetcher: &Fetcher) -> Result<(), SendFailure> {
     match outgoing {
-        Outgoing::Http(request) => post(request, fetcher).await,
+        Outgoing::Http(request) => exchange(request, fetcher).await.map(|_| ()),
+        Outgoing::Question(question) => {
+            let answer = exchange(&question.request, fetcher).await?;
+            match question.next(&answer)? {
+                Some(next) => Box::pin(send(&next, fetcher)).await,
+                None => Ok(()),
+            }
+        }
         Outgoing::Mail(mail) => match tokio::time::timeout(TIMEOUT, mail.send(fetcher)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err((is_final, reason))) => Err(SendFailure { reason, is_final }),
@@ -137,10 +153,8 @@ pub async fn send(outgoing: &Outgoing, fetcher: &Fetcher) -> Result<(), SendFail
     }
 }
 
-async fn post(request: &HttpRequest, fetcher: &Fetcher) -> Result<(), SendFailure> {
-    /// Characters of an answer that are shown.
-    const MOST_SHOWN: usize = 200;
-
+/// Sends a request; the JSON of the answer, if it means that the request was received.
+async fn exchange(request: &HttpRequest, fetcher: &Fetcher) -> Result<Value, SendFailure> {
     let content = request.content.as_bytes();
     let fields = request.fields.clone();
     let sent = fetcher
@@ -150,24 +164,45 @@ async fn post(request: &HttpRequest, fetcher: &Fetcher) -> Result<(), SendFailur
         reason: known_secrets(request).hide(&error.to_string()).into_owned(),
         is_final: false,
     })?;
-    if (200..300).contains(&answer.status) {
-        return Ok(());
+    judge(request, answer.status, &answer.content)
+}
+
+/// What an answer means; its JSON, or null, if the request was received.
+fn judge(request: &HttpRequest, status: u16, content: &[u8]) -> Result<Value, SendFailure> {
+    /// Characters of an answer that are shown.
+    const MOST_SHOWN: usize = 200;
+
+    let answers = request.answers;
+    let json: Value = serde_json::from_slice(content).unwrap_or_default();
+    let text = String::from_utf8_lossy(content);
+    let is_received = (200..300).contains(&status) || answers.received.contains(&status);
+    let code = answers
+        .expected
+        .and_then(|(member, _)| match json.get(member)? {
+            Value::Null => None,
+            Value::String(text) => Some(text.clone()),
+            value => Some(value.to_string()),
+        });
+    let expected = answers.expected.map(|(_, expected)| expected);
+    if is_received && (code.is_none() || code.as_deref() == expected) {
+        return Ok(json);
     }
-    let text = String::from_utf8_lossy(&answer.content);
-    // Receivers may echo a request. Before it is cut: the rest of a credential would not be recognised.
-    let secrets = known_secrets(request);
-    let text = secrets.hide(&text);
-    let text: String = text.trim().chars().take(MOST_SHOWN).collect();
     // Of the client's errors, 408 and 429 pass by themselves; redirects lead nowhere.
-    let is_final = (300..500).contains(&answer.status) && ![408, 429].contains(&answer.status);
+    let is_refused = is_received || ((300..500).contains(&status) && ![408, 429].contains(&status));
+    let is_busy = code.is_some_and(|code| answers.busy.contains(&code.as_str()))
+        || answers.busy_texts.iter().any(|part| text.contains(part));
+    let is_final = is_refused && !is_busy;
+    // Receivers may echo a request. Before it is cut: the rest of a credential would not be recognised.
+    let text = known_secrets(request).hide(&text).into_owned();
+    let text: String = text.trim().chars().take(MOST_SHOWN).collect();
     Err(SendFailure {
-        reason: format!("status {} {text}", answer.status).trim().to_owned(),
+        reason: format!("status {status} {text}").trim().to_owned(),
         is_final,
     })
 }
 
 /// The credentials of a request. Many receivers have theirs in the path, and what looks like one is taken for it.
-fn known_secrets(request: &HttpRequest) -> KnownSecrets {
+pub(super) fn known_secrets(request: &HttpRequest) -> KnownSecrets {
     /// Shorter parts of paths and queries are ordinary words.
     const SHORTEST: usize = 12;
 
@@ -209,11 +244,20 @@ impl Delivery {
             .store
             .due_notices(self.org, &plan.name, now, MOST_AT_ONCE)
             .await?;
+        let key = match &self.links {
+            Some(_) if !due.is_empty() => {
+                Some(LinkKey::of_store(&*self.store, self.org, now).await?)
+            }
+            _ => None,
+        };
         let mut by_kind: BTreeMap<NoticeKind, Vec<(StoredNotice, Message)>> = BTreeMap::new();
         let mut outcomes = Vec::new();
         for notice in due {
             match self.judge(plan, &notice).await? {
-                Verdict::Send(message) => {
+                Verdict::Send(mut message) => {
+                    let key = key.as_ref();
+                    message.acknowledge =
+                        key.and_then(|key| self.link(key, &notice, message.kind, now));
                     let of_kind = by_kind.entry(message.kind).or_default();
                     of_kind.push((notice, message));
                 }
@@ -247,6 +291,24 @@ impl Delivery {
         Ok(())
     }
 
+    /// The link by which the receiver of a notice acknowledges its incident.
+    fn link(
+        &self,
+        key: &LinkKey,
+        notice: &StoredNotice,
+        kind: NoticeKind,
+        now: Timestamp,
+    ) -> Option<String> {
+        let links = self.links.as_ref()?;
+        let incident = notice.incident.as_ref()?;
+        let waits = !incident.is_resolved && !incident.is_acknowledged;
+        if !waits || !matches!(kind, NoticeKind::Opened | NoticeKind::Reminder) {
+            return None;
+        }
+        let token = key.sign(incident.id, &notice.channel, now.plus(links.lasts));
+        Some(format!("{}/acknowledge/{token}", links.url))
+    }
+
     async fn judge(&self, plan: &NotifyPlan, notice: &StoredNotice) -> Result<Verdict, StoreError> {
         let Some(message) = Message::of_notice(notice) else {
             return Ok(Verdict::Drop("it cannot be read"));
@@ -255,7 +317,7 @@ impl Delivery {
         let is_open = incident.is_some_and(|incident| !incident.is_resolved);
         let is_acknowledged = incident.is_some_and(|incident| incident.is_acknowledged);
         match message.kind {
-            NoticeKind::Opened if plan.after.is_zero() => Ok(Verdict::Send(message)),
+            NoticeKind::Opened if !message.is_escalated => Ok(Verdict::Send(message)),
             NoticeKind::Opened | NoticeKind::Reminder if !is_open => {
                 Ok(Verdict::Drop("the incident is over"))
             }
@@ -287,7 +349,11 @@ impl Delivery {
         notices: &[(StoredNotice, Message)],
     ) -> Result<(), StoreError> {
         let now = Timestamp::from_system(SystemClock.wall());
-        let sent = send(&plan.notifier.outgoing(message, now), fetcher).await;
+        let mut sent = send(&plan.notifier.outgoing(message, now), fetcher).await;
+        // A receiver may echo its request, and whoever reads the outbox may not acknowledge.
+        if let (Err(failure), Some(link)) = (&mut sent, &message.acknowledge) {
+            failure.reason = failure.reason.replace(link, MASK);
+        }
         let mut more = Vec::new();
         let outcomes = notices.iter().map(|(notice, message)| match &sent {
             Ok(()) => {
@@ -390,6 +456,7 @@ fn reminder(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::notify::channel::Answers;
 
     #[test]
     fn answers_of_receivers_show_no_credentials_of_requests() {
@@ -406,6 +473,7 @@ mod tests {
                 ("title".to_owned(), "web is down".to_owned()),
             ],
             content: "{\"token\": \"of-the-content\", \"text\": \"web is down\"}".to_owned(),
+            answers: &Answers::PLAIN,
         };
         let secrets = known_secrets(&request);
         for secret in [
@@ -421,5 +489,64 @@ mod tests {
             secrets.hide("web is down, services T0001"),
             "web is down, services T0001"
         );
+    }
+
+    #[test]
+    fn answers_mean_what_their_vendors_document() {
+        const CODES: Answers = Answers {
+            expected: Some(("errcode", "0")),
+            busy: &["-1"],
+            busy_texts: &["rate limit"],
+            received: &[409],
+        };
+        let url = "https://a.example/".parse().unwrap();
+        let mut request = HttpRequest::new("POST", url);
+        let is_final = |request: &HttpRequest, status, text: &str| {
+            judge(request, status, text.as_bytes())
+                .err()
+                .map(|it| it.is_final)
+        };
+        for (status, expected) in [
+            (200, None),
+            (204, None),
+            (302, Some(true)),
+            (400, Some(true)),
+            (403, Some(true)),
+            (408, Some(false)),
+            (409, Some(true)),
+            (429, Some(false)),
+            (500, Some(false)),
+            (503, Some(false)),
+        ] {
+            assert_eq!(
+                is_final(&request, status, "{\"errcode\": 1}"),
+                expected,
+                "{status}"
+            );
+        }
+        request.answers = &CODES;
+        for (status, text, expected) in [
+            (200, "{\"errcode\": 0}", None),
+            (200, "{\"errcode\": \"0\"}", None),
+            (200, "{\"other\": 1}", None),
+            (200, "no JSON", None),
+            (
+                200,
+                "{\"errcode\": 310000, \"errmsg\": \"sign not match\"}",
+                Some(true),
+            ),
+            (200, "{\"errcode\": -1}", Some(false)),
+            (400, "{\"errcode\": -1}", Some(false)),
+            (400, "{\"errcode\": 310000}", Some(true)),
+            (409, "", None),
+            (403, "API rate limit exceeded", Some(false)),
+            (403, "Forbidden", Some(true)),
+        ] {
+            assert_eq!(
+                is_final(&request, status, text),
+                expected,
+                "{status} {text}"
+            );
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::notify::plan::full_name;
 use crate::store::StoredNotice;
 use crate::time::Timestamp;
 
@@ -55,6 +56,20 @@ impl NoticeKind {
         }
     }
 
+    /// What the monitor is, in words.
+    pub(crate) const fn state(self) -> &'static str {
+        match self {
+            Self::Opened => "down",
+            Self::Reminder => "still down",
+            Self::Resolved => "up again",
+            Self::NoData => "without results",
+            Self::DataAgain => "with results again",
+            Self::BudgetBurning => "using its error budget up too fast",
+            Self::BudgetSteady => "within its error budget again",
+            Self::Test => "tested",
+        }
+    }
+
     /// Whether it reports trouble, rather than its end.
     pub const fn is_trouble(self) -> bool {
         matches!(
@@ -94,6 +109,10 @@ pub struct Message {
     pub text: String,
     /// The monitor's key; empty if it is about several.
     pub monitor: String,
+    /// The monitor's name; empty if it is about several.
+    pub name: String,
+    /// The monitor's group; may be empty.
+    pub group: String,
     /// Joins the notices of one incident, for receivers that open and close alerts.
     pub incident: String,
     /// When it happened.
@@ -102,21 +121,31 @@ pub struct Message {
     pub since: Timestamp,
     /// URL with more details.
     pub link: Option<String>,
+    /// URL by which the incident is acknowledged. The outbox does not have it: it is made when a message is sent.
+    pub acknowledge: Option<String>,
+    /// Whether it is sent only if nobody acknowledges the incident before.
+    pub is_escalated: bool,
 }
 
 impl Message {
     /// As the outbox has it.
     pub fn to_json(&self) -> Value {
-        json!({
+        let mut json = json!({
             "kind": self.kind.name(),
             "title": self.title,
             "text": self.text,
             "monitor": self.monitor,
+            "name": self.name,
+            "group": self.group,
             "incident": self.incident,
             "at": self.at.to_string(),
             "since": self.since.to_string(),
             "link": self.link,
-        })
+        });
+        if self.is_escalated {
+            json["escalated"] = true.into();
+        }
+        json
     }
 
     /// Reads what [`to_json`](Self::to_json) wrote.
@@ -131,10 +160,15 @@ impl Message {
             title: field("title")?,
             text: field("text")?,
             monitor: field("monitor")?,
+            // Messages of older versions that wait have neither.
+            name: field("name").unwrap_or_default(),
+            group: field("group").unwrap_or_default(),
             incident: field("incident")?,
             at: Timestamp::parse(&field("at")?)?,
             since: Timestamp::parse(&field("since")?)?,
             link: field("link"),
+            acknowledge: None,
+            is_escalated: value["escalated"] == true,
         })
     }
 
@@ -151,6 +185,29 @@ impl Message {
         })
     }
 
+    /// What forms and checks of templates show: a message about a monitor that is not there.
+    pub fn sample(kind: NoticeKind) -> Self {
+        let at = Timestamp(1_772_366_460_000);
+        Self {
+            kind,
+            title: format!("Shop/API is {}", kind.state()),
+            text: if kind.is_trouble() {
+                "status 503, expected 200–299".to_owned()
+            } else {
+                String::new()
+            },
+            monitor: "shop_api".to_owned(),
+            name: "API".to_owned(),
+            group: "Shop".to_owned(),
+            incident: "shop_api/1772366400000/42".to_owned(),
+            at,
+            since: Timestamp(1_772_366_400_000),
+            link: Some("https://status.example.org".to_owned()),
+            acknowledge: None,
+            is_escalated: false,
+        }
+    }
+
     /// Title, text and link in lines.
     pub(crate) fn plain(&self) -> String {
         let mut plain = self.title.clone();
@@ -161,6 +218,42 @@ impl Message {
             }
         }
         plain
+    }
+
+    /// The name of the monitor with that of its group; the title of a message about several.
+    pub(crate) fn full_name(&self) -> String {
+        if self.name.is_empty() {
+            self.title.clone()
+        } else {
+            full_name(&self.group, &self.name)
+        }
+    }
+
+    /// The text, or the title if there is none, for receivers that demand one.
+    pub(crate) fn detail(&self) -> &str {
+        if self.text.is_empty() {
+            &self.title
+        } else {
+            &self.text
+        }
+    }
+
+    /// The title in one line, for mails.
+    pub(crate) fn subject(&self) -> String {
+        self.title.replace(['\r', '\n'], " ")
+    }
+
+    /// The text of a mail.
+    pub(crate) fn mail_text(&self) -> String {
+        let (mut plain, since, at) = (self.plain(), self.since, self.at);
+        if let Some(url) = &self.acknowledge {
+            plain = format!("{plain}\n\nAcknowledge: {url}");
+        }
+        if since < at {
+            format!("{plain}\n\nsince {since}\nreported {at}\n")
+        } else {
+            format!("{plain}\n\n{at}\n")
+        }
     }
 
     /// Several of one kind as one.
@@ -196,6 +289,9 @@ impl Message {
             title,
             text: lines.join("\n"),
             monitor: String::new(),
+            name: String::new(),
+            group: String::new(),
+            acknowledge: None,
             ..first.clone()
         })
     }
@@ -221,10 +317,14 @@ mod tests {
             title: title.to_owned(),
             text: "a \"quoted\" reason\nwith lines".to_owned(),
             monitor: "core_web".to_owned(),
+            name: "web".to_owned(),
+            group: "core".to_owned(),
             incident: "core_web/1".to_owned(),
             at: Timestamp(1_772_366_400_123),
             since: Timestamp(1_772_366_400_000),
             link: Some("https://status.example.org".to_owned()),
+            acknowledge: None,
+            is_escalated: false,
         }
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use plimsoll_model::Secret;
 
+use crate::store::Source;
 use crate::time::{Timestamp, calendar};
 use crate::token::ApiToken;
 
@@ -24,6 +25,8 @@ const AHEAD: Duration = Duration::from_hours(90 * 24);
 pub struct OnCallPlan {
     /// Its name.
     pub name: String,
+    /// Source of the definition.
+    pub source: Source,
     pub(crate) zone: TimeZone,
     /// At least one. The last one that is in force counts; the first one always is.
     pub(crate) layers: Vec<Layer>,

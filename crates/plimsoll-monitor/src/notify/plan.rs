@@ -135,16 +135,7 @@ const fn state(kind: NoticeKind, ended: Option<Resolution>) -> &'static str {
         Some(Resolution::Paused) => return "paused",
         Some(Resolution::Removed) => return "removed",
     }
-    match kind {
-        NoticeKind::Opened => "down",
-        NoticeKind::Reminder => "still down",
-        NoticeKind::Resolved => "up again",
-        NoticeKind::NoData => "without results",
-        NoticeKind::DataAgain => "with results again",
-        NoticeKind::BudgetBurning => "using its error budget up too fast",
-        NoticeKind::BudgetSteady => "within its error budget again",
-        NoticeKind::Test => "tested",
-    }
+    kind.state()
 }
 
 impl NotifyPlan {
@@ -152,6 +143,23 @@ impl NotifyPlan {
     pub(crate) fn wants(&self, kind: NoticeKind, key: &str) -> bool {
         let is_of = self.monitors.as_ref();
         self.kinds.contains(&kind) && is_of.is_none_or(|monitors| monitors.contains(key))
+    }
+
+    /// A message about a monitor that is not there, by its templates.
+    pub(crate) fn sample(&self, kind: NoticeKind) -> Message {
+        let sample = Message::sample(kind);
+        self.message(&Facts {
+            kind,
+            ended: None,
+            key: &sample.monitor,
+            name: &sample.name,
+            group: &sample.group,
+            reason: &sample.text,
+            incident: sample.incident,
+            at: sample.at,
+            since: sample.since,
+            link: sample.link,
+        })
     }
 
     /// Whether it is on call, if it takes turns at all.
@@ -177,10 +185,14 @@ impl NotifyPlan {
             title: filled(&self.title).unwrap_or_else(title),
             text: filled(&self.text).unwrap_or_else(text),
             monitor: facts.key.to_owned(),
+            name: facts.name.to_owned(),
+            group: facts.group.to_owned(),
             incident: facts.incident.clone(),
             at: facts.at,
             since: facts.since,
             link: facts.link.clone(),
+            acknowledge: None,
+            is_escalated: false,
         }
     }
 }

@@ -22,10 +22,6 @@ impl<'t> Settings<'t> {
         text
     }
 
-    pub(super) fn optional(&mut self, key: &'static str) -> Option<String> {
-        self.table.text(key)
-    }
-
     /// Several secrets, or none.
     pub(crate) fn secrets(&mut self, key: &'static str) -> Vec<Secret> {
         let values = self
@@ -49,83 +45,14 @@ impl<'t> Settings<'t> {
         self.revealed(value).map(Secret::new)
     }
 
-    /// A URL that must be there.
-    pub(super) fn url(&mut self, key: &'static str) -> Option<Url> {
-        let value = self.table.take_value(key);
-        self.demand(key);
-        let value = value?;
-        web(&value, as_text(&value)?)
-    }
-
-    /// A URL that is a secret by itself.
-    pub(super) fn secret_url(&mut self, key: &'static str) -> Option<Url> {
-        let value = self.table.take_value(key);
-        self.demand(key);
-        let value = value?;
+    /// A URL that is a secret by itself: a text, or `{ env = "NAME" }`.
+    pub(super) fn web_of(&self, value: Value<'t>) -> Option<Url> {
         if !value.is_table() {
             return web(&value, as_text(&value)?);
         }
-        let mut table = value.table()?;
-        let name = table.take_value("env");
-        if name.is_none() {
-            table.missing("env", "the name of a variable");
-        }
-        table.finish();
-        let name = name?;
+        let name = name_of_variable(value)?;
         let text = self.variable(&name)?;
         web(&name, &text)
-    }
-
-    /// A URL, or the vendor's.
-    pub(super) fn url_or(&mut self, key: &'static str, default: &str) -> Option<Url> {
-        match self.table.take_value(key) {
-            Some(value) => web(&value, as_text(&value)?),
-            None => Url::parse(default).ok(),
-        }
-    }
-
-    pub(super) fn one_of(&mut self, key: &'static str, known: &[&str]) -> Option<String> {
-        let value = self.table.take_value(key)?;
-        let text = as_text(&value)?;
-        if known.contains(&text) {
-            Some(text.to_owned())
-        } else {
-            value.wrong(format!("`{text}` is not one of {}", known.join(", ")))
-        }
-    }
-
-    pub(super) fn port(&mut self, key: &'static str) -> Option<u16> {
-        let port = self.table.count(key, 1..=65_535)?;
-        u16::try_from(port).ok()
-    }
-
-    /// A text that must be there and that `parse` understands.
-    pub(super) fn checked<T>(
-        &mut self,
-        key: &'static str,
-        parse: fn(&str) -> Option<T>,
-    ) -> Option<T> {
-        let value = self.table.take_value(key);
-        self.demand(key);
-        let value = value?;
-        checked(&value, parse)
-    }
-
-    /// One or several of them.
-    pub(super) fn list<T>(
-        &mut self,
-        key: &'static str,
-        parse: fn(&str) -> Option<T>,
-    ) -> Option<Vec<T>> {
-        let value = self.table.take_value(key);
-        self.demand(key);
-        let value = value?;
-        let values = value.elements();
-        if values.is_empty() {
-            self.table.missing(key, "the list is empty");
-        }
-        let parsed = values.iter().map(|value| checked(value, parse));
-        parsed.collect::<Vec<_>>().into_iter().collect()
     }
 
     fn demand(&mut self, key: &'static str) {
@@ -134,17 +61,12 @@ impl<'t> Settings<'t> {
         }
     }
 
-    fn revealed(&self, value: Value<'t>) -> Option<String> {
+    /// The text of a secret: itself, or that of the variable which it names.
+    pub(super) fn revealed(&self, value: Value<'t>) -> Option<String> {
         if !value.is_table() {
             return Some(as_text(&value)?.to_owned());
         }
-        let mut table = value.table()?;
-        let name = table.take_value("env");
-        if name.is_none() {
-            table.missing("env", "the name of a variable");
-        }
-        table.finish();
-        self.variable(&name?)
+        self.variable(&name_of_variable(value)?)
     }
 
     fn variable(&self, name: &Value<'_>) -> Option<String> {
@@ -156,15 +78,17 @@ impl<'t> Settings<'t> {
     }
 }
 
-fn checked<T>(value: &Value<'_>, parse: fn(&str) -> Option<T>) -> Option<T> {
-    let text = as_text(value)?;
-    match parse(text) {
-        Some(parsed) => Some(parsed),
-        None => value.wrong(format!("`{text}` is not understood")),
+fn name_of_variable(value: Value<'_>) -> Option<Value<'_>> {
+    let mut table = value.table()?;
+    let name = table.take_value("env");
+    if name.is_none() {
+        table.missing("env", "the name of a variable");
     }
+    table.finish();
+    name
 }
 
-fn web(value: &Value<'_>, text: &str) -> Option<Url> {
+pub(super) fn web(value: &Value<'_>, text: &str) -> Option<Url> {
     match Url::parse(text) {
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Some(url),
         _ => value.wrong("must be a URL that begins with `https://` or `http://`"),

@@ -45,16 +45,24 @@ pub enum DefinitionKind {
     Share,
     /// A channel of notices.
     Channel,
+    /// A rotation of people on call.
+    OnCall,
+    /// An escalation.
+    Escalation,
+    /// The key that signs links in notices.
+    LinkKey,
 }
 
 impl DefinitionKind {
     /// The kinds whose text may hold credentials or addresses of people.
-    pub(crate) const SECRET: [Self; 5] = [
+    pub(crate) const SECRET: [Self; 7] = [
         Self::Monitor,
         Self::Page,
         Self::Subscriber,
         Self::Identity,
         Self::Channel,
+        Self::OnCall,
+        Self::LinkKey,
     ];
 
     /// Whether its text may hold credentials or addresses of people.
@@ -74,6 +82,9 @@ impl DefinitionKind {
             Self::Identity => "identity",
             Self::Share => "share",
             Self::Channel => "notify",
+            Self::OnCall => "on_call",
+            Self::Escalation => "escalation",
+            Self::LinkKey => "link_key",
         }
     }
 }

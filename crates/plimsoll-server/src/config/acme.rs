@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use http::Uri;
-use plimsoll_model::Secret;
+use plimsoll_model::{Secret, with_causes};
 use plimsoll_wire::tls::{TlsSettings, Trust};
 
 use crate::acme::{
     AcmeAccount, AcmePlan, ChallengeKind, ExternalAccount, OnDemandPlan, mistake_in_name,
 };
 use crate::config::Context;
-use crate::config::document::{Table, Value, as_text, with_causes};
+use crate::config::document::{Table, Value, as_text};
 use crate::config::paths::{OutsideSandbox, PathUse};
 
 /// The default directory.

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::header::HeaderName;
+use plimsoll_model::with_causes;
 use plimsoll_wire::tls::{
     AwaitedCertificate, CertificateFiles, ClientCertificates, OnDemandCertificates, SelfSigned,
     ServerCertificate, server_config,
@@ -15,7 +16,7 @@ use crate::actions::Redirect;
 use crate::config::acme::Acme;
 use crate::config::action::Listened;
 use crate::config::address::{address, check_http, check_udp, mode, networks};
-use crate::config::document::{Table, Value, as_text, with_causes};
+use crate::config::document::{Table, Value, as_text};
 use crate::config::paths::{NamedPaths, OutsideSandbox, PathUse};
 use crate::config::retry_key::retry_key;
 use crate::config::{Context, Routing, acme, middleware, ocsp, udp};

@@ -6,13 +6,13 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Duration, SystemTime};
 
 use http::HeaderValue;
-use plimsoll_client::fetch::{Ask, FetchLimits, Fetcher};
+use plimsoll_client::fetch::{Ask, FetchError, FetchLimits, Fetcher, FetcherError};
 use plimsoll_formats::site::{Alias, Lenient, parse_aliases};
 use plimsoll_server::Notices;
 use plimsoll_wire::{Background, BackgroundTask};
@@ -173,10 +173,43 @@ impl std::fmt::Display for LinkPlace {
     }
 }
 
+/// Why a list is not loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LinksError {
+    /// The system gives no poller or no timers.
+    #[error("cannot start: {0}")]
+    Runtime(io::Error),
+    /// The file.
+    #[error("cannot be read: {0}")]
+    Read(#[from] io::Error),
+    /// TLS or the names of the system.
+    #[error(transparent)]
+    Fetcher(#[from] FetcherError),
+    /// The server.
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    /// It is longer than any list of people.
+    #[error("it is longer than {} bytes", LIMITS.bytes)]
+    TooLong,
+    /// A response that is neither the list nor that it is the same.
+    #[error("its server answers {0}")]
+    Status(u16),
+    /// Shorteners answer so to those who are not signed in.
+    #[error("it is a page, not a list")]
+    Page,
+    /// The text.
+    #[error("it is not UTF-8")]
+    NotUtf8,
+    /// No line of it is a redirect.
+    #[error("it has no redirects")]
+    Empty,
+    /// It has not changed since it was loaded.
+    #[error("it is what it was")]
+    Same,
+}
+
 /// Loads a list once, waiting for it.
-///
-/// Fails with what is wrong with the place, or with a list that has no entry.
-pub fn load_links(place: &LinkPlace) -> Result<Lenient<Alias>, String> {
+pub fn load_links(place: &LinkPlace) -> Result<Lenient<Alias>, LinksError> {
     let source = LinkSource {
         place: place.clone(),
         refresh: Duration::MAX,
@@ -184,11 +217,11 @@ pub fn load_links(place: &LinkPlace) -> Result<Lenient<Alias>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| format!("cannot start: {error}"))?;
+        .map_err(LinksError::Runtime)?;
     let mut loader = Loader::new(source, Notices::default());
     match runtime.block_on(loader.load())? {
         Some(links) => Ok(links),
-        None => Err("it is what it was".to_owned()),
+        None => Err(LinksError::Same),
     }
 }
 
@@ -241,7 +274,7 @@ impl Loader {
     }
 
     /// The list, unless it is what it was.
-    async fn load(&mut self) -> Result<Option<Lenient<Alias>>, String> {
+    async fn load(&mut self) -> Result<Option<Lenient<Alias>>, LinksError> {
         let loaded = match self.source.place.clone() {
             LinkPlace::File(path) => self.read(&path),
             LinkPlace::Url(url) => self.fetch(&url).await,
@@ -251,7 +284,7 @@ impl Loader {
             LoadOutcome::Text(text) => {
                 let parsed = parse_aliases(&text);
                 if parsed.entries.is_empty() {
-                    return Err("it has no redirects".to_owned());
+                    return Err(LinksError::Empty);
                 }
                 Ok(Some(parsed))
             }
@@ -259,12 +292,13 @@ impl Loader {
     }
 
     /// Puts a loaded list in place, and reports it.
-    fn adopt(&mut self, loaded: Result<Option<Lenient<Alias>>, String>, links: &Links) {
+    fn adopt(&mut self, loaded: Result<Option<Lenient<Alias>>, LinksError>, links: &Links) {
         let shown = self.source.place.to_string();
         let parsed = match loaded {
             Ok(None) => return,
             Ok(Some(parsed)) => parsed,
-            Err(reason) => {
+            Err(error) => {
+                let reason = error.to_string();
                 if self.last_error.as_ref() != Some(&reason) {
                     self.report(SiteEvent::LinksKept {
                         source: &shown,
@@ -295,28 +329,26 @@ impl Loader {
         self.notices.report(&event.into());
     }
 
-    fn read(&mut self, path: &Path) -> Result<LoadOutcome, String> {
-        let describe = |error: std::io::Error| format!("cannot be read: {error}");
-        let file = File::open(path).map_err(describe)?;
-        let metadata = file.metadata().map_err(describe)?;
+    fn read(&mut self, path: &Path) -> Result<LoadOutcome, LinksError> {
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
         let stamp = metadata.modified().ok().map(|time| (time, metadata.len()));
         if stamp.is_some() && stamp == self.stamp {
             return Ok(LoadOutcome::Same);
         }
         let mut bytes = Vec::new();
-        let read = file.take(LIMITS.bytes + 1).read_to_end(&mut bytes);
-        read.map_err(describe)?;
+        file.take(LIMITS.bytes + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > LIMITS.bytes {
-            return Err(format!("it is longer than {} bytes", LIMITS.bytes));
+            return Err(LinksError::TooLong);
         }
         self.stamp = stamp;
         text(bytes)
     }
 
-    async fn fetch(&mut self, url: &Url) -> Result<LoadOutcome, String> {
+    async fn fetch(&mut self, url: &Url) -> Result<LoadOutcome, LinksError> {
         let fetcher = match self.fetcher.take() {
             Some(fetcher) => fetcher,
-            None => Fetcher::new(LIMITS).map_err(|error| error.to_string())?,
+            None => Fetcher::new(LIMITS)?,
         };
         let ask = Ask {
             known: self.tag.as_deref(),
@@ -324,14 +356,14 @@ impl Loader {
         };
         let answer = fetcher.get(url, ask).await;
         self.fetcher = Some(fetcher);
-        let answer = answer.map_err(|error| error.to_string())?;
+        let answer = answer?;
         match answer.status {
             200 => {}
             304 if self.tag.is_some() => return Ok(LoadOutcome::Same),
-            status => return Err(format!("its server answers {status}")),
+            status => return Err(LinksError::Status(status)),
         }
         if answer.content_type().to_ascii_lowercase().contains("html") {
-            return Err("it is a page, not a list".to_owned());
+            return Err(LinksError::Page);
         }
         let tag = answer.field("etag").map(Cow::into_owned);
         let loaded = text(answer.content)?;
@@ -348,8 +380,8 @@ fn map_of(parsed: Lenient<Alias>) -> HashMap<String, HeaderValue> {
     entries.collect()
 }
 
-fn text(bytes: Vec<u8>) -> Result<LoadOutcome, String> {
+fn text(bytes: Vec<u8>) -> Result<LoadOutcome, LinksError> {
     String::from_utf8(bytes)
         .map(LoadOutcome::Text)
-        .map_err(|_| "it is not UTF-8".to_owned())
+        .map_err(|_| LinksError::NotUtf8)
 }

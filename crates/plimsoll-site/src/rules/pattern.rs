@@ -106,8 +106,13 @@ impl Reading {
     }
 }
 
+/// A path or host that would take too much memory to match.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` has too many places")]
+pub(crate) struct TooManyPlaces(String);
+
 impl Pattern {
-    pub(crate) fn new(path: &str, dialect: Dialect, purpose: For) -> Result<Self, String> {
+    pub(crate) fn new(path: &str, dialect: Dialect, purpose: For) -> Result<Self, TooManyPlaces> {
         let reading = Reading::new(dialect, purpose);
         let path = match dialect {
             Dialect::Netlify => path.trim_end_matches('/'),
@@ -136,7 +141,7 @@ impl Pattern {
                 Some(place) => segments.push(place),
                 None => {
                     let tail = Tail::new(rest, dialect, reading)
-                        .ok_or_else(|| format!("`{path}` has too many places"))?;
+                        .ok_or_else(|| TooManyPlaces(path.to_owned()))?;
                     let end = PatternEnd::Tail(tail);
                     return Ok(Self {
                         segments,
@@ -271,7 +276,7 @@ pub(crate) struct HostPattern {
 }
 
 impl HostPattern {
-    pub(crate) fn new(host: &str) -> Result<Self, String> {
+    pub(crate) fn new(host: &str) -> Result<Self, TooManyPlaces> {
         let mut names = Vec::new();
         let (expression, ..) = cloudflare(host, &mut names);
         if names.is_empty() {
@@ -285,7 +290,7 @@ impl HostPattern {
             .case_insensitive(true)
             .size_limit(1 << 20)
             .build()
-            .map_err(|_| format!("`{host}` has too many places"))?;
+            .map_err(|_| TooManyPlaces(host.to_owned()))?;
         Ok(Self {
             expression: Some(expression),
             names,

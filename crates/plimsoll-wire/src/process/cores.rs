@@ -43,18 +43,30 @@ pub enum PinError {
     Unsupported,
 }
 
-/// The cores of a list: `1`, `0,2`, `0-3` or a mix. The error is a sentence.
-pub fn parse(text: &str) -> Result<Vec<usize>, String> {
+/// Why a text is no list of cores.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CoresError {
+    /// Not a number.
+    #[error("`{0}` is not a core number")]
+    Number(String),
+    /// No machine has it.
+    #[error("core {0} is out of range")]
+    Range(usize),
+    /// The first of a range is behind the last.
+    #[error("`{0}` goes backwards")]
+    Backwards(String),
+}
+
+/// The cores of a list: `1`, `0,2`, `0-3` or a mix.
+pub fn parse(text: &str) -> Result<Vec<usize>, CoresError> {
     const MOST: usize = 1024;
 
     let number = |text: &str| {
         let core: usize = text
             .trim()
             .parse()
-            .map_err(|_| format!("`{text}` is not a core number"))?;
-        (core < MOST)
-            .then_some(core)
-            .ok_or_else(|| format!("core {core} is out of range"))
+            .map_err(|_| CoresError::Number(text.to_owned()))?;
+        (core < MOST).then_some(core).ok_or(CoresError::Range(core))
     };
     let mut cores = Vec::new();
     for part in text.split(',') {
@@ -63,7 +75,7 @@ pub fn parse(text: &str) -> Result<Vec<usize>, String> {
             Some((first, last)) => {
                 let (first, last) = (number(first)?, number(last)?);
                 if first > last {
-                    return Err(format!("`{part}` goes backwards"));
+                    return Err(CoresError::Backwards(part.to_owned()));
                 }
                 cores.extend(first..=last);
             }

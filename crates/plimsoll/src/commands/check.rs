@@ -209,10 +209,7 @@ fn plan(
         digest,
         grpc: method.map(|method| GrpcCheck {
             is_server_streaming: method.is_server_streaming(),
-            to_json: Arc::new(move |message: &[u8]| {
-                let json = method.answer_to_json(message);
-                json.map_err(|error| error.to_string())
-            }),
+            to_json: Arc::new(move |message: &[u8]| Ok(method.answer_to_json(message)?)),
         }),
         expectations: Expectations::new(conditions),
         timeout,

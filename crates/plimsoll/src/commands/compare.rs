@@ -508,7 +508,9 @@ fn show(progress: &ProgressLine, at: &str, least_seconds: u64, event: &Event<'_>
 
 /// `1`, `0,2`, `0-3` or a mix.
 fn parse_cores(text: &str) -> Result<Cores, String> {
-    plimsoll_wire::cores::parse(text).map(Cores)
+    plimsoll_wire::cores::parse(text)
+        .map(Cores)
+        .map_err(|error| error.to_string())
 }
 
 fn parse_metric(name: &str) -> Result<Metric, String> {

@@ -205,7 +205,7 @@ impl RequestArgs {
     /// Content type and body.
     fn form(&self, problems: &mut Problems) -> (String, Vec<u8>) {
         let mut form = MultipartForm::default();
-        let mut read = |path: &str| Problems::read(Path::new(path));
+        let mut read = |path: &str| Ok(Problems::read(Path::new(path))?);
         for field in &self.form {
             problems.value("-F", form.add(field, &mut read));
         }

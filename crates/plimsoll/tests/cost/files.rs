@@ -296,7 +296,7 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 fn requests(input: &[u8]) {
-    let mut read = |path: &str| Err(format!("cannot read {path}"));
+    let mut read = |path: &str| Err(format!("cannot read {path}").into());
     for format in Format::ALL {
         drop(parse(format, text(input), &mut read));
     }

@@ -13,7 +13,7 @@ use crate::served::Served;
 const FILE: &str = "PLIMSOLL_AXE";
 
 /// What is looked at.
-const PAGES: [&str; 23] = [
+const PAGES: [&str; 27] = [
     "/",
     "/subscribe",
     "/history",
@@ -33,6 +33,10 @@ const PAGES: [&str; 23] = [
     "/admin/new-page",
     "/admin/notices",
     "/admin/new-channel",
+    "/admin/new-channel?kind=webhook",
+    "/admin/new-channel?kind=email",
+    "/admin/new-escalation",
+    "/admin/new-rotation",
     "/admin/reports",
     "/admin/members",
     "/admin/tokens",
@@ -123,7 +127,9 @@ fn axe_core_finds_nothing_on_any_page() {
     let mut found = Vec::new();
     let mut look = |browser: &mut Browser, path: &str| {
         browser.open(&format!("{url}{path}"));
-        let here = format!("location.pathname === {path:?} && document.readyState === 'complete'");
+        let here = format!(
+            "location.pathname + location.search === {path:?} && document.readyState === 'complete'"
+        );
         eventually(|| browser.evaluate(&here) == true);
         for scheme in ["light", "dark"] {
             browser.color_scheme(scheme);

@@ -14,10 +14,34 @@ const DEEPEST: usize = 64;
 /// A schema may refer to this many others.
 const MOST: usize = 2000;
 
+/// Why a schema cannot stand alone.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StandaloneError {
+    /// More schemas than any document needs.
+    #[error("it refers to more than {MOST} others")]
+    TooMany,
+    /// A reference that is no pointer.
+    #[error("`{0}` refers to another document")]
+    OtherDocument(String),
+    /// A pointer without a target.
+    #[error("`{0}` refers to nothing")]
+    Nothing(String),
+    /// A pointer into a value that has no members.
+    #[error("`#{0}` leads through no object")]
+    NoObject(String),
+    /// More levels than any document needs.
+    #[error("it is nested too deeply")]
+    TooDeep,
+}
+
 /// The schema with all that it refers to, at the places where the document has them.
 ///
 /// - `without`: the mark of properties that values need not have, `readOnly` or `writeOnly`.
-pub(super) fn standalone(root: &Value, schema: &Value, without: &str) -> Result<Value, String> {
+pub(super) fn standalone(
+    root: &Value,
+    schema: &Value,
+    without: &str,
+) -> Result<Value, StandaloneError> {
     let mut converter = Converter {
         wanted: BTreeSet::new(),
         without,
@@ -32,14 +56,14 @@ pub(super) fn standalone(root: &Value, schema: &Value, without: &str) -> Result<
             continue;
         }
         if made.len() > MOST {
-            return Err(format!("it refers to more than {MOST} others"));
+            return Err(StandaloneError::TooMany);
         }
         let pointer = reference
             .strip_prefix('#')
-            .ok_or_else(|| format!("`{reference}` refers to another document"))?;
+            .ok_or_else(|| StandaloneError::OtherDocument(reference.clone()))?;
         let target = root
             .pointer(pointer)
-            .ok_or_else(|| format!("`{}` refers to nothing", shown(&reference)))?;
+            .ok_or_else(|| StandaloneError::Nothing(shown(&reference)))?;
         let target = converter.converted(target, DEEPEST)?;
         place(&mut whole, pointer, target)?;
     }
@@ -47,12 +71,12 @@ pub(super) fn standalone(root: &Value, schema: &Value, without: &str) -> Result<
 }
 
 /// Puts a value where a pointer (RFC 6901) leads.
-fn place(whole: &mut Value, pointer: &str, value: Value) -> Result<(), String> {
+fn place(whole: &mut Value, pointer: &str, value: Value) -> Result<(), StandaloneError> {
     let mut at = whole;
     for segment in pointer.split('/').skip(1) {
         let key = segment.replace("~1", "/").replace("~0", "~");
         let Value::Object(object) = at else {
-            return Err(format!("`#{pointer}` leads through no object"));
+            return Err(StandaloneError::NoObject(pointer.to_owned()));
         };
         at = object.entry(key).or_insert_with(|| json!({}));
     }
@@ -77,9 +101,9 @@ struct Converter<'w> {
 
 impl Converter<'_> {
     /// A schema in the words of 2020-12.
-    fn converted(&mut self, schema: &Value, levels: usize) -> Result<Value, String> {
+    fn converted(&mut self, schema: &Value, levels: usize) -> Result<Value, StandaloneError> {
         let Some(levels) = levels.checked_sub(1) else {
-            return Err("it is nested too deeply".to_owned());
+            return Err(StandaloneError::TooDeep);
         };
         let Value::Object(schema) = schema else {
             return Ok(schema.clone());

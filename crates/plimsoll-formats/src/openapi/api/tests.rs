@@ -2,9 +2,10 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::ReadError;
 
-fn no_file(_: &str) -> Result<Vec<u8>, String> {
-    Err("no such file".to_owned())
+fn no_file(_: &str) -> Result<Vec<u8>, ReadError> {
+    Err("no such file".into())
 }
 
 const PETS: &str = r"

@@ -2,6 +2,7 @@ use serde_json::json;
 
 use super::super::parse_api;
 use super::*;
+use crate::ReadError;
 
 const FILES: [(&str, &str); 6] = [
     (
@@ -31,11 +32,11 @@ const FILES: [(&str, &str); 6] = [
 const ROOT: &str = "openapi: 3.0.3\ninfo: {title: t, version: '1'}\npaths:\n  /pets/{id}:\n    get: {$ref: resources/pet.yml}\n\
                     components:\n  schemas: {$ref: './schemas/index.yml'}\n";
 
-fn read_file(name: &str) -> Result<Vec<u8>, String> {
+fn read_file(name: &str) -> Result<Vec<u8>, ReadError> {
     let found = FILES.iter().find(|(known, _)| *known == name);
     found
         .map(|(_, text)| text.as_bytes().to_vec())
-        .ok_or_else(|| "no such file".to_owned())
+        .ok_or_else(|| "no such file".into())
 }
 
 #[test]

@@ -2,6 +2,7 @@ use insta::assert_snapshot;
 
 use super::super::{Credential, ListStyle, ParameterPlace, parse_api};
 use super::*;
+use crate::ReadError;
 
 const PETS: &str = r"
 swagger: '2.0'
@@ -48,8 +49,8 @@ definitions:
   Problem: {type: object, properties: {type: {type: string, enum: [file]}}}
 ";
 
-fn no_file(_: &str) -> Result<Vec<u8>, String> {
-    Err("no such file".to_owned())
+fn no_file(_: &str) -> Result<Vec<u8>, ReadError> {
+    Err("no such file".into())
 }
 
 #[test]

@@ -2,12 +2,13 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 
 use super::*;
+use crate::ReadError;
 
-fn read(path: &str) -> Result<Vec<u8>, String> {
+fn read(path: &str) -> Result<Vec<u8>, ReadError> {
     match path {
         "body.txt" => Ok(b"two\r\nlines & more\n".to_vec()),
         "headers.txt" => Ok(b"X-One: 1\r\nX-Two: 2\n".to_vec()),
-        _ => Err(format!("cannot read {path}")),
+        _ => Err(format!("cannot read {path}").into()),
     }
 }
 
@@ -167,7 +168,7 @@ curl -d a -F a=b http://h/
 fn variables_of_the_shell_are_places() {
     let text = "curl -H \"Authorization: Bearer $TOKEN\" -d \"{\\\"id\\\": ${ID}}\" \
                 \"$BASE/users/$USER_ID!\" -H 'x: $NOT'";
-    let file = parse(text, &mut |_| Err("no file".to_owned())).unwrap();
+    let file = parse(text, &mut |_| Err("no file".into())).unwrap();
     let request = &file.requests[0];
     assert_eq!(request.url.to_string(), "{{BASE}}/users/{{USER_ID}}!");
     let header = |name: &str| {

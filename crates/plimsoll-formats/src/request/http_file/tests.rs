@@ -2,12 +2,13 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 
 use super::*;
+use crate::ReadError;
 
-fn read(path: &str) -> Result<Vec<u8>, String> {
+fn read(path: &str) -> Result<Vec<u8>, ReadError> {
     match path {
         "./body.json" => Ok(b"{\"literal\": \"{{x}}\"}".to_vec()),
         "./template.json" => Ok(b"{\"user\": \"{{user}}\"}".to_vec()),
-        _ => Err(format!("cannot read {path}")),
+        _ => Err(format!("cannot read {path}").into()),
     }
 }
 

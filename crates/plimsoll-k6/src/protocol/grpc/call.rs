@@ -12,9 +12,10 @@ use plimsoll_formats::grpc::MethodName;
 use plimsoll_model::{Clock as _, GrpcStatus};
 use plimsoll_wire::SystemClock;
 
-use super::{Connection, GrpcClient};
+use super::error::GrpcError;
+use super::{Connection, GrpcClient, failed};
 use crate::options::duration::millis;
-use crate::protocol::http::{error_code, name_of};
+use crate::protocol::http::name_of;
 use crate::user::UserState;
 
 /// A call as a script describes it.
@@ -86,23 +87,17 @@ pub(crate) async fn invoke(
     user: &Rc<UserState>,
     client: &GrpcClient,
     request: GrpcRequest,
-) -> Result<GrpcResponse, String> {
+) -> Result<GrpcResponse, GrpcError> {
     let connection = client.connection()?;
     let method = client
         .described
         .method(&connection, &request.method)
         .await?;
     if method.is_client_streaming() || method.is_server_streaming() {
-        return Err(format!(
-            "/{} is a method with a stream: call it by grpc.Stream",
-            request.method
-        ));
+        return Err(GrpcError::HasStream(request.method));
     }
     let encoded = method.messages(request.message.as_bytes());
-    let encoded = encoded.map_err(|error| match std::error::Error::source(&error) {
-        Some(source) => format!("the request {error}: {source}"),
-        None => format!("the request {error}"),
-    })?;
+    let encoded = encoded.map_err(GrpcError::Request)?;
     let message = encoded.into_iter().next().unwrap_or_default();
     let began = SystemClock.now();
     let path = format!("/{}", request.method);
@@ -115,7 +110,7 @@ pub(crate) async fn invoke(
     );
     let mut outcome = calling
         .await
-        .unwrap_or_else(|message| Outcome::failed(UNAVAILABLE, message));
+        .unwrap_or_else(|error| Outcome::failed(UNAVAILABLE, error.to_string()));
     let took = SystemClock.now().saturating_duration_since(began);
     let mut json = None;
     if outcome.status.is_ok() {
@@ -224,7 +219,7 @@ pub(super) async fn exchange(
     message: &[u8],
     metadata: &[(String, String)],
     timeout: Duration,
-) -> Result<Outcome, String> {
+) -> Result<Outcome, GrpcError> {
     if message.len() > connection.most_sent {
         let text = format!(
             "trying to send message larger than max ({} vs. {})",
@@ -249,21 +244,20 @@ async fn exchange_at_once(
     message: &[u8],
     metadata: &[(String, String)],
     timeout: Duration,
-) -> Result<Outcome, String> {
-    let framed = frame(&[message]).map_err(|error| error.to_string())?;
+) -> Result<Outcome, GrpcError> {
+    let framed = frame(&[message])?;
     let fields = fields(metadata, Some(timeout));
     let lease = connection.lease().await?;
     let mut head = Head::new("POST", path, &fields);
     head.authority = connection.authority.as_deref();
-    let failure = |failure| error_code::of_failure(&failure).1;
     let mut exchange = lease
         .begin(&head, Full::new(Bytes::from(framed)))
-        .map_err(failure)?;
+        .map_err(|failure| failed(&failure))?;
     let answer = exchange.final_head().await;
-    let answer = answer.map_err(|incomplete| failure(incomplete.failure))?;
+    let answer = answer.map_err(|incomplete| failed(&incomplete.failure))?;
     let mut reading = Reading::new(answer.status.as_u16(), answer.fields.iter());
     while let Some(part) = exchange.frame().await {
-        let part = part.map_err(|incomplete| failure(incomplete.failure))?;
+        let part = part.map_err(|incomplete| failed(&incomplete.failure))?;
         match part.into_data() {
             Ok(data) => {
                 reading.content.extend_from_slice(&data);

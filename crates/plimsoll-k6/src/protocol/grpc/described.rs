@@ -9,6 +9,7 @@ use plimsoll_formats::grpc::{Descriptors, Method, MethodName, Reflection};
 
 use super::Connection;
 use super::call::{Outcome, exchange};
+use super::error::{DescribeError, GrpcError, ReflectError};
 use crate::user::UserState;
 
 /// Time limit of one reflection request: the default of connecting.
@@ -37,24 +38,30 @@ impl Described {
         user: &UserState,
         imports: &[String],
         files: &[String],
-    ) -> Result<Descriptors, String> {
+    ) -> Result<Descriptors, DescribeError> {
         let known = Arc::clone(&user.shared.files);
         let folders = imports.to_vec();
         let found = user.shared.files.described(imports, files, || {
             let places = move |name: &str| known.proto_places(&folders, name);
-            Descriptors::compile_named(files, places).map_err(|error| error.to_string())
+            Ok(Descriptors::compile_named(files, places)?)
         })?;
         self.0.borrow_mut().push(found.clone());
         Ok(found)
     }
 
     /// Reads a descriptor set, as `protoc --descriptor_set_out` writes it.
-    pub(crate) fn load_set(&self, user: &UserState, path: &str) -> Result<Descriptors, String> {
+    pub(crate) fn load_set(
+        &self,
+        user: &UserState,
+        path: &str,
+    ) -> Result<Descriptors, DescribeError> {
         let key = [path.to_owned()];
         let found = user.shared.files.described(&[], &key, || {
-            let bytes = user.shared.files.open(path);
-            let bytes = bytes.map_err(|error| error.to_string())?;
-            Descriptors::decode(&bytes).map_err(|error| format!("{path} {error}"))
+            let bytes = user.shared.files.open(path)?;
+            Descriptors::decode(&bytes).map_err(|cause| DescribeError::Set {
+                path: path.to_owned(),
+                cause,
+            })
         })?;
         self.0.borrow_mut().push(found.clone());
         Ok(found)
@@ -70,7 +77,7 @@ impl Described {
         &self,
         connection: &Rc<Connection>,
         name: &MethodName,
-    ) -> Result<Method, String> {
+    ) -> Result<Method, GrpcError> {
         if let Some(method) = self.find(name) {
             return Ok(method);
         }
@@ -90,21 +97,28 @@ impl Described {
     }
 
     /// Fails if the method is not known and no reflection can find it.
-    pub(super) fn check(&self, connection: &Connection, name: &MethodName) -> Result<(), String> {
+    pub(super) fn check(
+        &self,
+        connection: &Connection,
+        name: &MethodName,
+    ) -> Result<(), GrpcError> {
         if connection.reflects.is_some() || self.find(name).is_some() {
             return Ok(());
         }
         Err(self.unknown(name))
     }
 
-    fn unknown(&self, name: &MethodName) -> String {
+    fn unknown(&self, name: &MethodName) -> GrpcError {
         let known = self.0.borrow();
         let hint = known.iter().find_map(|it| it.method(name).err());
         let hint = hint.map_or_else(
             || "call client.load() first, or connect with `reflect: true`".to_owned(),
             |unknown| unknown.hint(),
         );
-        format!("method \"/{name}\" not found in file descriptors: {hint}")
+        GrpcError::UnknownMethod {
+            name: name.clone(),
+            hint,
+        }
     }
 }
 
@@ -113,38 +127,45 @@ async fn reflect(
     connection: &Rc<Connection>,
     service: &str,
     metadata: &[(String, String)],
-) -> Result<Descriptors, String> {
-    let mut problem = String::new();
+) -> Result<Descriptors, GrpcError> {
+    let mut cause = ReflectError::NoService;
     for reflection in Reflection::SERVICES {
-        let path = format!("/{reflection}/{}", Reflection::METHOD);
-        let mut learning = Reflection::new(service);
-        let learnt = loop {
-            let Some(question) = learning.next_request() else {
-                break learning.finish().map_err(|error| error.to_string());
-            };
-            let asking = exchange(connection, &path, &question, metadata, REFLECTION);
-            let outcome = match asking.await {
-                Ok(Outcome {
-                    status,
-                    message,
-                    messages,
-                    ..
-                }) if status.is_ok() => messages.into_iter().next().ok_or(message),
-                Ok(outcome) => Err(format!("{}: {}", outcome.status.name(), outcome.message)),
-                Err(message) => Err(message),
-            };
-            let answered = outcome
-                .and_then(|message| learning.answer(&message).map_err(|error| error.to_string()));
-            if let Err(message) = answered {
-                break Err(message);
-            }
-        };
-        match learnt {
+        match reflect_by(reflection, connection, service, metadata).await {
             Ok(learnt) => return Ok(learnt),
-            Err(message) => problem = message,
+            Err(error) => cause = error,
         }
     }
-    Err(format!(
-        "the server's reflection failed for {service}: {problem}"
-    ))
+    Err(GrpcError::Reflection {
+        service: service.to_owned(),
+        cause,
+    })
+}
+
+/// - `reflection`: a version of the reflection service.
+async fn reflect_by(
+    reflection: &str,
+    connection: &Rc<Connection>,
+    service: &str,
+    metadata: &[(String, String)],
+) -> Result<Descriptors, ReflectError> {
+    let path = format!("/{reflection}/{}", Reflection::METHOD);
+    let mut learning = Reflection::new(service);
+    while let Some(question) = learning.next_request() {
+        let asking = exchange(connection, &path, &question, metadata, REFLECTION);
+        let outcome = asking.await;
+        let outcome = outcome.map_err(|error| ReflectError::Call(Box::new(error)))?;
+        let Outcome {
+            status,
+            message,
+            messages,
+            ..
+        } = outcome;
+        let answer = messages.into_iter().next().filter(|_| status.is_ok());
+        let answer = answer.ok_or_else(|| ReflectError::Status {
+            status: status.name(),
+            message,
+        })?;
+        learning.answer(&answer)?;
+    }
+    Ok(learning.finish()?)
 }

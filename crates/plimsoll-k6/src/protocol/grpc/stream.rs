@@ -16,7 +16,8 @@ use plimsoll_wire::SystemClock;
 use tokio::time::Instant;
 
 use super::call::{GrpcRequest, Reading, fields, tags};
-use super::{Connection, GrpcClient};
+use super::error::GrpcError;
+use super::{Connection, GrpcClient, failed};
 use crate::protocol::http::error_code;
 use crate::user::UserState;
 
@@ -81,13 +82,9 @@ impl Outbox {
         }
     }
 
-    fn encode(&mut self, method: &Method, json: &str) -> Result<(), String> {
+    fn encode(&mut self, method: &Method, json: &str) -> Result<(), GrpcError> {
         let encoded = method.messages(json.as_bytes());
-        let encoded = encoded.map_err(|error| match std::error::Error::source(&error) {
-            Some(source) => format!("the message {error}: {source}"),
-            None => format!("the message {error}"),
-        })?;
-        let framed = frame(&encoded).map_err(|error| error.to_string())?;
+        let framed = frame(&encoded.map_err(GrpcError::Message)?)?;
         self.bytes += framed.len();
         self.framed.push_back(Bytes::from(framed));
         Ok(())
@@ -122,7 +119,7 @@ impl GrpcStream {
     /// Fails, which the script sees as an exception, without a connection or such a method.
     ///
     /// - `request`: its message is not used.
-    pub(crate) fn new(client: Rc<GrpcClient>, request: GrpcRequest) -> Result<Self, String> {
+    pub(crate) fn new(client: Rc<GrpcClient>, request: GrpcRequest) -> Result<Self, GrpcError> {
         let connection = client.connection()?;
         client.described.check(&connection, &request.method)?;
         Ok(Self {
@@ -135,13 +132,13 @@ impl GrpcStream {
 
     /// Adds a message, as JSON. Fails, which the script sees as an exception, if it is not one of the method, after the
     /// end, or if the server takes nothing.
-    pub(crate) fn write(&self, user: &UserState, json: &str) -> Result<(), String> {
+    pub(crate) fn write(&self, user: &UserState, json: &str) -> Result<(), GrpcError> {
         let mut outbox = self.outbox.borrow_mut();
         if outbox.has_ended {
-            return Err("the stream was ended: nothing can be written".to_owned());
+            return Err(GrpcError::StreamEnded);
         }
         if outbox.bytes > MOST_UNSENT {
-            return Err("the server does not read: more than 64 MiB wait to be sent".to_owned());
+            return Err(GrpcError::Unread);
         }
         match outbox.method.clone() {
             Some(method) => outbox.encode(&method, json)?,
@@ -169,7 +166,7 @@ impl GrpcStream {
         outbox.wake();
     }
 
-    async fn open(&self, user: &Rc<UserState>) -> Result<Open, String> {
+    async fn open(&self, user: &Rc<UserState>) -> Result<Open, GrpcError> {
         let connection = self.client.connection()?;
         let request = &self.request;
         let method = self
@@ -192,7 +189,7 @@ impl GrpcStream {
         let mut head = Head::new("POST", &path, &fields);
         head.authority = connection.authority.as_deref();
         let exchange = lease.begin(&head, Writing(Rc::clone(&self.outbox)));
-        let exchange = exchange.map_err(|failure| error_code::of_failure(&failure).1)?;
+        let exchange = exchange.map_err(|failure| failed(&failure))?;
         let tags = tags(user, &connection, &request.method, &request.tags, None);
         user.add_with(user.shared.built_in.grpc_streams, 1.0, &tags);
         Ok(Open {
@@ -259,14 +256,12 @@ pub(crate) async fn next(user: &Rc<UserState>, number: u32) -> GrpcEvent {
     let Some(stream) = user.grpc.stream(number) else {
         return GrpcEvent::End;
     };
-    let unavailable = |message| (GrpcStatus::from_code(14), message);
     let mut open = match stream.state.take() {
         State::New => match stream.open(user).await {
             Ok(open) => Box::new(open),
-            Err(message) => {
+            Err(error) => {
                 stream.state.set(State::Failed);
-                let (status, message) = unavailable(message);
-                return GrpcEvent::Error(status, message);
+                return GrpcEvent::Error(GrpcStatus::from_code(14), error.to_string());
             }
         },
         State::Open(open) => open,

@@ -131,7 +131,7 @@ impl Performing<'_> {
             let location = location.map(String::from_utf8_lossy);
             // A location that is no URL makes a failure of the response.
             let followed = redirects.follow(&method, &target.address, status, location.as_deref());
-            let redirect = followed.map_err(|error| (1000, error))?;
+            let redirect = followed.map_err(|error| (1000, error.to_string()))?;
             self.measure(received.status, received.error.as_ref());
             let Some(redirect) = redirect else {
                 // Beyond the limit, the redirect itself is the response.

@@ -337,7 +337,7 @@ fn read_params<'js>(
                 request.redirects = number;
             }
             "tags" => {
-                let tags = custom_tags(ctx, &value).map_err(|text| wrong(&text))?;
+                let tags = custom_tags(ctx, &value).map_err(|error| wrong(&error.to_string()))?;
                 request.tags.extend(tags);
             }
             "responseType" => {
@@ -359,7 +359,7 @@ fn read_params<'js>(
             }
             "compression" => {
                 let list = Coerced::<String>::from_js(ctx, value)?.0;
-                compress(request, &list).map_err(|message| wrong(&message))?;
+                compress(request, &list).map_err(|error| wrong(&error.to_string()))?;
             }
             // `jar` and `responseCallback` are read by the JavaScript side; others mean nothing.
             _ => {}
@@ -368,8 +368,13 @@ fn read_params<'js>(
     Ok(())
 }
 
+/// A content coding that requests cannot have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("has `{0}`, which is not one of gzip, deflate, br and zstd")]
+struct UnknownCoding(String);
+
 /// Compresses the body by each coding of a list.
-fn compress(request: &mut HttpRequest, list: &str) -> Result<(), String> {
+fn compress(request: &mut HttpRequest, list: &str) -> Result<(), UnknownCoding> {
     let mut names = Vec::new();
     for name in list
         .split(',')
@@ -377,9 +382,7 @@ fn compress(request: &mut HttpRequest, list: &str) -> Result<(), String> {
         .filter(|name| !name.is_empty())
     {
         let compressed = plimsoll_client::encoded(name, &request.content);
-        let compressed = compressed.ok_or_else(|| {
-            format!("has `{name}`, which is not one of gzip, deflate, br and zstd")
-        })?;
+        let compressed = compressed.ok_or_else(|| UnknownCoding(name.to_owned()))?;
         request.content = Bytes::from(compressed);
         names.push(name);
     }
@@ -390,20 +393,30 @@ fn compress(request: &mut HttpRequest, list: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Why a script's tags cannot be used.
+#[derive(Debug, thiserror::Error)]
+enum TagsError {
+    #[error("must be an object")]
+    NoObject,
+    #[error("has the tag '{0}', which must be a string, a number or a boolean")]
+    Kind(String),
+    #[error(transparent)]
+    Engine(#[from] js::Error),
+}
+
 /// Tags that a script gives: an object of texts, numbers and booleans.
-fn custom_tags<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> Result<Vec<(String, String)>, String> {
-    let object = value.as_object();
-    let object = object.ok_or_else(|| "must be an object".to_owned())?;
+fn custom_tags<'js>(
+    ctx: &Ctx<'js>,
+    value: &Value<'js>,
+) -> Result<Vec<(String, String)>, TagsError> {
+    let object = value.as_object().ok_or(TagsError::NoObject)?;
     let mut tags = Vec::new();
     for tag in object.props::<String, Value<'_>>() {
-        let (name, value) = tag.map_err(|error| error.to_string())?;
+        let (name, value) = tag?;
         if !(value.is_string() || value.is_bool() || value.is_number()) {
-            return Err(format!(
-                "has the tag '{name}', which must be a string, a number or a boolean"
-            ));
+            return Err(TagsError::Kind(name));
         }
-        let Coerced(value) =
-            Coerced::<String>::from_js(ctx, value.clone()).map_err(|error| error.to_string())?;
+        let Coerced(value) = Coerced::<String>::from_js(ctx, value.clone())?;
         tags.push((name, value));
     }
     Ok(tags)

@@ -8,7 +8,7 @@ use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::Finished;
 
 use super::sides::Sides;
-use plimsoll_model::document::with_causes;
+use plimsoll_model::with_causes;
 
 use super::{Bench, TrialError};
 use crate::cgroup::Group;

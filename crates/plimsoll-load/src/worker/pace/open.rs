@@ -171,9 +171,7 @@ impl OpenPacer {
 
     /// Begins nothing more, except what was due by `now` and has an idle connection waiting for it.
     pub(crate) fn stop(&self, now: Instant) {
-        if !self.gate.is_stopping() {
-            self.hand_out(now);
-        }
+        self.hand_out(now);
         self.gate.stop();
         for slot in self.idle.borrow_mut().drain(..) {
             self.slots[slot].wake();
@@ -223,7 +221,11 @@ impl OpenPacer {
         end.is_none_or(|end| next < end).then_some(next)
     }
 
+    /// Hands arrivals that are due to idle connections. Once the run stops, none: those that are left are counted as missed.
     fn hand_out(&self, now: Instant) {
+        if self.gate.is_stopping() {
+            return;
+        }
         while let Some(intended) = self.next.get().filter(|next| *next <= now) {
             let idle = self.idle.borrow().front().copied();
             if idle.is_none() && self.on_full == OnFull::Queue {
@@ -392,5 +394,48 @@ impl OpenUser {
             Poll::Pending
         })
         .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_model::Rate;
+    use plimsoll_testkit::VirtualClock;
+
+    use super::*;
+    use crate::schedule::{EvenArrivals, RateProfile, Share};
+
+    /// 100 arrivals in a second, for two connections.
+    fn pacer(start: Instant) -> Rc<OpenPacer> {
+        let end = start + Duration::from_secs(1);
+        let gate = Rc::new(Gate::new(start, start, Some(end), None));
+        let whole = Share { index: 0, of: 1 };
+        let schedule = Box::new(EvenArrivals::new(
+            RateProfile::constant(Rate::new(100.0).unwrap()),
+            whole,
+        ));
+        Rc::new(OpenPacer::new(gate, schedule, OnFull::Queue, 2, None))
+    }
+
+    /// A task of a connection may run between the stop and the dispatcher, which then finds it idle.
+    #[test]
+    fn arrivals_that_are_left_when_a_run_stops_are_missed_whoever_is_run_next() {
+        let start = VirtualClock::new().now();
+        for is_idle_after_stop in [false, true] {
+            let pacer = pacer(start);
+            let end = start + Duration::from_secs(1);
+            pacer.idle.borrow_mut().push_back(0);
+            // The worker stood still for the whole second.
+            pacer.stop(end);
+            if is_idle_after_stop {
+                pacer.idle.borrow_mut().push_back(1);
+            }
+            pacer.hand_out(end);
+            assert!(pacer.take_overdue(end).is_none());
+            let mut missed = 0;
+            let handed = pacer.slots[0].arrival.take();
+            pacer.count_missed(end, |_| missed += 1);
+            assert_eq!(missed + u32::from(handed.is_some()), 100);
+        }
     }
 }

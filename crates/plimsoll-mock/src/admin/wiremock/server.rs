@@ -119,7 +119,7 @@ impl AdminOfMock {
 
 /// The delays of all responses, as a client set them.
 fn delays_of(settings: &Value) -> Result<CommonDelays, AdminResponse> {
-    let parsed = parse_settings(settings).map_err(|reason| unreadable(&reason))?;
+    let parsed = parse_settings(settings).map_err(|error| unreadable(&error.to_string()))?;
     let mut delays = CommonDelays::default();
     for delay in parsed {
         match delay {

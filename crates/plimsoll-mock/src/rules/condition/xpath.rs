@@ -14,7 +14,7 @@ mod node;
 use std::fmt;
 
 use roxmltree::Document;
-use xpath_eval::{EvaluationContext, Expr, Value, evaluate, parse};
+use xpath_eval::{EvalError, EvaluationContext, Expr, Value, evaluate, parse};
 
 pub(crate) use self::budget::RequestBudget;
 pub(crate) use self::content::document;
@@ -89,7 +89,7 @@ impl XPath {
         let empty = Document::parse("<a/>").expect("this is XML");
         RequestBudget::default()
             .evaluate(true, |budget| compiled.evaluated(&empty, budget))
-            .map_err(|error| XPathError::Grammar(text.to_owned(), error))?;
+            .map_err(|error| XPathError::Grammar(text.to_owned(), error.to_string()))?;
         Ok(compiled)
     }
 
@@ -119,7 +119,11 @@ impl XPath {
         })
     }
 
-    fn evaluated(&self, document: &Document<'_>, budget: &Budget) -> Result<Vec<String>, String> {
+    fn evaluated(
+        &self,
+        document: &Document<'_>,
+        budget: &Budget,
+    ) -> Result<Vec<String>, EvalError> {
         let namespace = |prefix: &str| {
             let mut known = self.namespaces.iter();
             let (_, uri) = known.find(|(known, _)| known == prefix)?;
@@ -128,7 +132,7 @@ impl XPath {
         let scope = Scope::new(document, budget, self.ignores_namespaces);
         let mut context = EvaluationContext::new(scope.root());
         context.namespaces = Some(&namespace);
-        let found = evaluate(&self.expression, &context).map_err(|error| error.to_string())?;
+        let found = evaluate(&self.expression, &context)?;
         Ok(match found {
             Value::NodeSet(nodes) => {
                 let texts = nodes.into_iter().map(xpath_eval::Node::string_value);

@@ -304,10 +304,9 @@ impl SubscriberMessage<'_> {
         ];
         let fields = fields.map(|(name, value)| (name.to_owned(), value));
         Prepared::Send(Box::new(Outgoing::Http(HttpRequest {
-            method: "POST",
-            url,
             fields: fields.into(),
             content,
+            ..HttpRequest::new("POST", url)
         })))
     }
 }

@@ -6,7 +6,7 @@ use plimsoll_monitor::config::ApiToken;
 use super::{Admin, PASSWORD, between};
 
 /// Every route that changes something, and the least role that may use it.
-const WRITES: [(&str, &str); 25] = [
+const WRITES: [(&str, &str); 30] = [
     ("/admin/sign-out", "viewer"),
     ("/admin/account/password", "viewer"),
     ("/admin/account/totp", "viewer"),
@@ -26,12 +26,18 @@ const WRITES: [(&str, &str); 25] = [
     ("/admin/maintenance/add", "editor"),
     ("/admin/maintenance/remove", "editor"),
     ("/admin/new-channel", "admin"),
+    ("/admin/new-rotation", "admin"),
+    ("/admin/rotations/r/edit", "admin"),
+    ("/admin/new-escalation", "admin"),
+    ("/admin/escalations/e/edit", "admin"),
     ("/admin/channels/c/edit", "admin"),
     ("/admin/members/add", "admin"),
     ("/admin/members/change", "admin"),
     ("/admin/tokens/add", "admin"),
     ("/admin/tokens/revoke", "admin"),
     ("/admin/sign-in", "none"),
+    // The link in a notice is its permission.
+    ("/acknowledge/a.b", "none"),
 ];
 
 #[test]

@@ -4,11 +4,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use toml::{Table, Value};
-
 use crate::config::Source;
 use crate::config::gatus::custom::{CustomProvider, EndpointFacts};
-use crate::notify::{NoticeKind, Notifier, NotifyPlan, notifier_of};
+use crate::notify::{CHANNELS, Channel, Foreign, NoticeKind, Notifier, NotifyPlan, notifier_of};
 use crate::yaml::block::Block;
 
 /// After how many results in a row an alert triggers and resolves.
@@ -48,90 +46,6 @@ pub(super) struct Alerting {
     /// The keys of endpoints.
     routes: BTreeMap<Route, HashSet<String>>,
 }
-
-/// A provider of Gatus: its name, our channel, and the keys of both.
-type Provider = (
-    &'static str,
-    &'static str,
-    &'static [(&'static str, &'static str)],
-);
-
-const PROVIDERS: [Provider; 16] = [
-    ("discord", "discord", &[("webhook-url", "url")]),
-    (
-        "email",
-        "email",
-        &[
-            ("host", "host"),
-            ("from", "from"),
-            ("username", "username"),
-            ("password", "password"),
-        ],
-    ),
-    ("googlechat", "google_chat", &[("webhook-url", "url")]),
-    (
-        "gotify",
-        "gotify",
-        &[("server-url", "url"), ("token", "token")],
-    ),
-    (
-        "matrix",
-        "matrix",
-        &[
-            ("server-url", "url"),
-            ("access-token", "token"),
-            ("internal-room-id", "room"),
-        ],
-    ),
-    (
-        "mattermost",
-        "mattermost",
-        &[("webhook-url", "url"), ("channel", "channel")],
-    ),
-    (
-        "ntfy",
-        "ntfy",
-        &[("url", "url"), ("topic", "topic"), ("token", "token")],
-    ),
-    (
-        "opsgenie",
-        "opsgenie",
-        &[("api-key", "key"), ("priority", "priority")],
-    ),
-    (
-        "pagerduty",
-        "pagerduty",
-        &[("integration-key", "routing_key")],
-    ),
-    (
-        "pushover",
-        "pushover",
-        &[("application-token", "token"), ("user-key", "user")],
-    ),
-    (
-        "rocketchat",
-        "mattermost",
-        &[("webhook-url", "url"), ("channel", "channel")],
-    ),
-    ("slack", "slack", &[("webhook-url", "url")]),
-    ("teams", "teams", &[("webhook-url", "url")]),
-    ("teams-workflows", "teams", &[("webhook-url", "url")]),
-    (
-        "telegram",
-        "telegram",
-        &[("token", "token"), ("id", "chat"), ("api-url", "url")],
-    ),
-    (
-        "twilio",
-        "twilio",
-        &[
-            ("sid", "account"),
-            ("token", "token"),
-            ("from", "from"),
-            ("to", "to"),
-        ],
-    ),
-];
 
 /// The provider whose requests the file describes.
 const CUSTOM: &str = "custom";
@@ -174,21 +88,21 @@ impl Alerting {
                 }
                 continue;
             }
-            let Some((_, channel, keys)) = PROVIDERS.iter().find(|(known, ..)| known == name)
-            else {
+            let Some((channel, foreign)) = like(name) else {
                 provider.warn(
                     "",
                     "nothing is sent to this provider: no channel is like it",
                 );
                 continue;
             };
+            let settings = foreign.settings(channel, &|key| provider.text(key));
             // Gatus passes over a provider that is not valid, with a warning.
-            match notifier_of(channel, &settings(name, &provider, keys)) {
+            match notifier_of(channel.key, &settings) {
                 Ok(notifier) => {
                     alerting.notifiers.insert(name.clone(), notifier);
                 }
                 Err(problem) => {
-                    let problem = in_their_words(problem.to_string(), keys);
+                    let problem = in_their_words(problem.to_string(), foreign.keys);
                     provider.warn("", format!("nothing is sent to this provider: {problem}"));
                 }
             }
@@ -322,6 +236,14 @@ impl AlertKeys {
     }
 }
 
+/// The channel that is like a provider.
+fn like(provider: &str) -> Option<(&'static Channel, &'static Foreign)> {
+    CHANNELS.iter().find_map(|channel| {
+        let mut all = channel.gatus.iter();
+        Some((*channel, all.find(|foreign| foreign.name == provider)?))
+    })
+}
+
 /// A problem with one of our keys as one with theirs.
 fn in_their_words(problem: String, keys: &[(&str, &str)]) -> String {
     for (theirs, ours) in keys {
@@ -334,36 +256,4 @@ fn in_their_words(problem: String, keys: &[(&str, &str)]) -> String {
         }
     }
     problem
-}
-
-/// The settings of a provider as those of our channel.
-fn settings(name: &str, provider: &Block, keys: &[(&'static str, &str)]) -> Table {
-    let mut table = Table::new();
-    for (theirs, ours) in keys {
-        if let Some(text) = provider.text(theirs) {
-            table.insert((*ours).to_owned(), Value::String(text));
-        }
-    }
-    match name {
-        "email" => {
-            let to = provider.text("to").unwrap_or_default();
-            let to = to.split(',').map(str::trim).filter(|one| !one.is_empty());
-            let to = to.map(|one| Value::String(one.to_owned())).collect();
-            table.insert("to".to_owned(), Value::Array(to));
-            let port = provider.number("port").unwrap_or(587);
-            table.insert("port".to_owned(), Value::Integer(port));
-            let security = match port {
-                465 => "tls",
-                25 => "none",
-                _ => "starttls",
-            };
-            table.insert("security".to_owned(), Value::String(security.to_owned()));
-        }
-        "matrix" => {
-            let default = Value::String("https://matrix-client.matrix.org".to_owned());
-            table.entry("url").or_insert(default);
-        }
-        _ => {}
-    }
-    table
 }

@@ -139,12 +139,12 @@ impl Notifier for Custom {
             url = url.replace(placeholder, &encoded);
             content = content.replace(placeholder, value);
         }
+        // Its host has no placeholder, and values are encoded.
+        let url = Url::parse(&url).unwrap_or_else(|_| self.base());
         HttpRequest {
-            method: provider.method,
-            // Its host has no placeholder, and values are encoded.
-            url: Url::parse(&url).unwrap_or_else(|_| self.base()),
             fields: provider.fields.clone(),
             content,
+            ..HttpRequest::new(provider.method, url)
         }
         .into()
     }

@@ -239,6 +239,8 @@ fn compile_root(root: &Block, directory: &Path) -> Plan {
         keys: Vec::new(),
         rotations: Vec::new(),
         subscriptions: None,
+        acknowledge: None,
+        escalations: Vec::new(),
         oidc: None,
         channels,
         grounds: Arc::default(),

@@ -104,13 +104,13 @@ upside_down = true
 
 [[notify]]
 name = "Ops 1"
-telegram = { token = "1:a", chat = "-5" }
+telegram = { chat = "-5", token = "1:a" }
 on = ["opened", "resolved"]
 monitors = ["_api", "_closed"]
 
 [[notify]]
 name = "Mail 2"
-email = { host = "mx.example.org", from = "a@example.org", port = 465, security = "tls", to = ["b@example.org", "c@example.org"] }
+email = { from = "a@example.org", host = "mx.example.org", port = 465, security = "tls", to = ["b@example.org", "c@example.org"] }
 on = ["opened", "resolved"]
 monitors = ["_api"]
 "#;

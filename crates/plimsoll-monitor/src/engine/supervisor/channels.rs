@@ -16,11 +16,15 @@ pub(super) struct Surroundings {
     pub(super) notice: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
+/// A channel of the store with its definition.
+type Stored = (String, Arc<NotifyPlan>);
+
 /// The present channels.
 pub(super) struct Channels {
     all: Vec<Arc<NotifyPlan>>,
+    of_file: Vec<Arc<NotifyPlan>>,
     /// Those of the store, with their definitions.
-    of_store: Vec<(String, Arc<NotifyPlan>)>,
+    of_store: Vec<Stored>,
     /// Whether those of the file have been replaced.
     file_is_new: bool,
     /// Whether deliveries are for other channels than these.
@@ -36,6 +40,7 @@ impl Default for Channels {
     fn default() -> Self {
         Self {
             all: Vec::new(),
+            of_file: Vec::new(),
             of_store: Vec::new(),
             file_is_new: true,
             deliveries_are_old: true,
@@ -65,20 +70,29 @@ impl Channels {
     /// that stay as they are go on with what they send.
     pub(super) fn replace(
         &mut self,
-        of_file: &[Arc<NotifyPlan>],
-        of_store: Vec<(String, Arc<NotifyPlan>)>,
+        of_file: Vec<Arc<NotifyPlan>>,
+        of_store: Vec<Stored>,
     ) -> Option<&[Arc<NotifyPlan>]> {
-        let are_same =
-            self.of_store.len() == of_store.len()
-                && self.of_store.iter().zip(&of_store).all(|(known, other)| {
-                    known.0 == other.0 && known.1.monitors == other.1.monitors
-                });
+        let is_same = |(known, other): (&Stored, &Stored)| {
+            known.0 == other.0
+                && known.1.monitors == other.1.monitors
+                && known.1.rotations == other.1.rotations
+        };
+        let are_same = self.of_store.len() == of_store.len()
+            && self.of_store.iter().zip(&of_store).all(is_same)
+            && self.of_file.len() == of_file.len()
+            && self
+                .of_file
+                .iter()
+                .zip(&of_file)
+                .all(|(known, other)| known.rotations == other.rotations);
         if are_same && !std::mem::take(&mut self.file_is_new) {
             return None;
         }
         let plans = of_store.iter().map(|(_, plan)| plan);
         self.all = of_file.iter().chain(plans).cloned().collect();
         self.of_store = of_store;
+        self.of_file = of_file;
         self.deliveries_are_old = true;
         Some(&self.all)
     }
@@ -100,6 +114,7 @@ impl Channels {
                 org,
                 store: Arc::clone(&store),
                 changes: board.subscribe(),
+                links: board.acknowledge(),
                 report: Arc::clone(&notice),
             };
             let plan = Arc::clone(plan);

@@ -14,6 +14,7 @@ use crate::engine::running;
 use crate::engine::supervisor::Supervisor;
 use crate::probe::reading::CheckResult;
 use crate::store::MonitorId;
+use crate::time::Timestamp;
 
 impl Supervisor {
     /// Carries a command out, even if its caller no longer waits.
@@ -36,9 +37,13 @@ impl Supervisor {
             Command::Pause(key, paused, done) => {
                 done.send(self.pause(&key, paused).await).ok();
             }
-            Command::Acknowledge(key, actor, done) => {
-                done.send(self.on_incident(&key, actor, Input::Acknowledge))
-                    .ok();
+            Command::Acknowledge(key, opened, actor, done) => {
+                let done_so = if opened.is_none_or(|opened| self.has_incident_of(&key, opened)) {
+                    self.on_incident(&key, actor, Input::Acknowledge)
+                } else {
+                    Err(CommandError::NoIncident)
+                };
+                done.send(done_so).ok();
             }
             Command::Resolve(key, actor, done) => {
                 done.send(self.on_incident(&key, actor, Input::Resolve))
@@ -113,6 +118,14 @@ impl Supervisor {
                 done.send(Err(CommandError::Busy(reason.name()))).ok();
             }
         }
+    }
+
+    /// Whether the open incident of a monitor is the one that opened then.
+    fn has_incident_of(&self, key: &str, opened: Timestamp) -> bool {
+        let id = self.keys.get(key);
+        let live = id.and_then(|id| self.live.get(id));
+        let incident = live.and_then(|live| live.detector.incident());
+        incident.is_some_and(|(begun, _)| begun == opened)
     }
 
     fn id(&self, key: &str) -> Result<MonitorId, CommandError> {

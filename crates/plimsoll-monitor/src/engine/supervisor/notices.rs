@@ -7,7 +7,7 @@ use crate::detect::{Notice, Resolution};
 use crate::engine::memory::Silence;
 use crate::engine::supervisor::Supervisor;
 use crate::engine::supervisor::channels::Surroundings;
-use crate::notify::{self, Facts, Message, NoticeKind, full_name};
+use crate::notify::{self, EscalationPlan, Facts, Message, NoticeKind, NotifyPlan, full_name};
 use crate::store::{About, Change, MonitorId, NewNotice, Orphan, StoreError};
 use crate::time::{Moment, Timestamp};
 
@@ -80,17 +80,17 @@ impl Supervisor {
             since,
             link,
         };
-        let wanted = self.channels.iter();
-        // The end goes to who got the beginning, which is known when it is sent.
-        let wanted = wanted
-            .filter(|channel| channel.wants(kind, &plan.key))
-            .filter(|channel| kind == NoticeKind::Resolved || channel.is_on_call(now.wall));
+        let escalations = self.board.escalations();
+        let escalation = escalations.iter().find(|it| it.covers(&plan.key));
+        let escalation = escalation.map(|it| &**it);
+        let wanted = self.channels.iter().filter_map(|channel| {
+            let (escalation, key) = (escalation, plan.key.as_str());
+            Some((channel, wait(channel, escalation, kind, key, now.wall)?))
+        });
         let notices: Vec<_> = wanted
-            .map(|channel| {
-                let wait = match kind {
-                    NoticeKind::Opened => channel.after.max(GATHER),
-                    _ => GATHER,
-                };
+            .map(|(channel, wait)| {
+                let mut message = channel.message(&facts);
+                message.is_escalated = kind == NoticeKind::Opened && !wait.is_zero();
                 NewNotice {
                     channel: channel.name.clone(),
                     about,
@@ -98,8 +98,8 @@ impl Supervisor {
                         About::Other => dedup_of_silence(&incident, kind, since),
                         _ => kind.name().to_owned(),
                     },
-                    message: channel.message(&facts).to_json().to_string(),
-                    due: now.wall.plus(wait),
+                    message: message.to_json().to_string(),
+                    due: now.wall.plus(wait.max(GATHER)),
                 }
             })
             .collect();
@@ -119,10 +119,14 @@ impl Supervisor {
             title: notify::title(&name, kind, Some(Resolution::Removed)),
             text: String::new(),
             monitor: orphan.key.clone(),
+            name: orphan.name.clone(),
+            group: orphan.group.clone(),
             incident: String::new(),
             at: now,
             since: orphan.incident.opened,
             link: None,
+            acknowledge: None,
+            is_escalated: false,
         };
         let content = message.to_json().to_string();
         // No channel names it any more. Those that did not get the beginning will not get the end.
@@ -152,10 +156,14 @@ impl Supervisor {
             title: notify::title(&silence.name, kind, Some(Resolution::Removed)),
             text: String::new(),
             monitor: monitor.to_owned(),
+            name: silence.name.clone(),
+            group: String::new(),
             incident: silence.key.clone(),
             at: now,
             since: silence.since,
             link: None,
+            acknowledge: None,
+            is_escalated: false,
         };
         let content = message.to_json().to_string();
         let began = dedup_of_silence(&silence.key, NoticeKind::NoData, silence.since);
@@ -173,6 +181,35 @@ impl Supervisor {
             }
         }
         Ok(notices)
+    }
+}
+
+/// How long a notice to a channel waits; nothing if it gets none.
+///
+/// - `escalation`: whose steps the opening takes, if any.
+fn wait(
+    channel: &NotifyPlan,
+    escalation: Option<&EscalationPlan>,
+    kind: NoticeKind,
+    key: &str,
+    now: Timestamp,
+) -> Option<Duration> {
+    match (kind, escalation) {
+        (NoticeKind::Opened, Some(escalation)) => {
+            let is_wanted = channel.kinds.contains(&kind);
+            let after = escalation.notifies(&channel.name, now);
+            after.filter(|_| is_wanted)
+        }
+        // The end goes to who got the beginning, which is known when it is sent.
+        (NoticeKind::Resolved, Some(escalation))
+            if channel.kinds.contains(&kind) && escalation.may_notify(&channel.name) =>
+        {
+            Some(Duration::ZERO)
+        }
+        (NoticeKind::Resolved, _) => channel.wants(kind, key).then_some(Duration::ZERO),
+        _ if !channel.wants(kind, key) || !channel.is_on_call(now) => None,
+        (NoticeKind::Opened, None) => Some(channel.after),
+        _ => Some(Duration::ZERO),
     }
 }
 

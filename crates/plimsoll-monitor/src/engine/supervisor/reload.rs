@@ -89,10 +89,12 @@ impl Supervisor {
         // What ends or begins from here on goes to the channels that are there now.
         let all = self
             .channels
-            .replace(&self.base.channels, composed.channels);
+            .replace(composed.file_channels, composed.channels);
         if let Some(all) = all {
             self.board.set_channels(all);
         }
+        self.board.set_rotations(composed.rotations);
+        self.board.set_escalations(composed.escalations);
         self.windows.place(composed.windows);
         self.board.set_pages(composed.pages, self.windows.placed());
         let spread = SPREAD * u32::try_from(ids.len()).unwrap_or(u32::MAX);

@@ -2,24 +2,28 @@
 //!
 //! Source: github.com/prometheus/alertmanager, `api/v2/openapi.yaml`, `POST /api/v2/alerts`.
 
-use std::sync::Arc;
-
 use serde_json::json;
 use url::Url;
 
-use crate::notify::channel::{HttpRequest, Notifier, Outgoing, below};
+use crate::notify::channel::request::below;
+use crate::notify::channel::{Channel, HttpRequest, Notifier, Outgoing, made};
+use crate::notify::field::Field;
 use crate::notify::message::{Message, NoticeKind};
-use crate::notify::settings::Settings;
 use crate::time::Timestamp;
+
+pub(super) const CHANNEL: Channel = Channel {
+    key: "alertmanager",
+    name: "Alertmanager",
+    about: "An alert by `POST /api/v2/alerts`, with `endsAt` when it is over.",
+    fields: &[Field::url("address of Alertmanager").required()],
+    gatus: &[],
+    kuma: &[],
+    compile: |values| made(Alertmanager { url: values.url() }),
+};
 
 #[derive(Debug)]
 struct Alertmanager {
     url: Url,
-}
-
-pub(super) fn compile(settings: &mut Settings<'_>) -> Option<Arc<dyn Notifier>> {
-    let url = settings.url("url")?;
-    Some(Arc::new(Alertmanager { url }))
 }
 
 impl Notifier for Alertmanager {
@@ -41,7 +45,7 @@ impl Notifier for Alertmanager {
         if let Some(link) = &message.link {
             alert["generatorURL"] = link.as_str().into();
         }
-        HttpRequest::json(below(&self.url, "api/v2/alerts"), &json!([alert]))
+        HttpRequest::json(below(&self.url, "api/v2/alerts"), &json!([alert])).into()
     }
 
     fn groups(&self) -> bool {

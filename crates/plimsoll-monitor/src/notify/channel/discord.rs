@@ -2,24 +2,28 @@
 //!
 //! Source: discord.com/developers/docs/resources/webhook#execute-webhook.
 
-use std::sync::Arc;
-
 use serde_json::json;
 use url::Url;
 
-use crate::notify::channel::{HttpRequest, Notifier, Outgoing, shortened};
+use crate::notify::channel::request::shortened;
+use crate::notify::channel::{Channel, Foreign, HttpRequest, Notifier, Outgoing, made};
+use crate::notify::field::Field;
 use crate::notify::message::Message;
-use crate::notify::settings::Settings;
 use crate::time::Timestamp;
+
+pub(super) const CHANNEL: Channel = Channel {
+    key: "discord",
+    name: "Discord",
+    about: "An embed to an incoming webhook.",
+    fields: &[Field::secret_url("address of the webhook")],
+    gatus: &[Foreign::new("discord", &[("webhook-url", "url")])],
+    kuma: &[Foreign::new("discord", &[("discordWebhookUrl", "url")])],
+    compile: |values| made(Discord { url: values.url() }),
+};
 
 #[derive(Debug)]
 struct Discord {
     url: Url,
-}
-
-pub(super) fn compile(settings: &mut Settings<'_>) -> Option<Arc<dyn Notifier>> {
-    let url = settings.secret_url("url")?;
-    Some(Arc::new(Discord { url }))
 }
 
 impl Notifier for Discord {
@@ -33,6 +37,6 @@ impl Notifier for Discord {
         });
         // A monitor named `@everyone` must not notify everyone.
         let body = json!({ "embeds": [embed], "allowed_mentions": { "parse": [] } });
-        HttpRequest::json(self.url.clone(), &body)
+        HttpRequest::json(self.url.clone(), &body).into()
     }
 }

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::net::{Ipv6Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
 use lettre::message::Mailbox;
@@ -15,9 +14,9 @@ use plimsoll_client::{Endpoint, EndpointError};
 use plimsoll_model::Secret;
 use ring::digest::{Context, SHA256};
 
-use crate::notify::channel::{Notifier, Outgoing};
+use crate::notify::channel::{Channel, Compiled, Foreign, Notifier, Outgoing, made};
+use crate::notify::field::{Field, Values};
 use crate::notify::message::{Message, NoticeKind};
-use crate::notify::settings::Settings;
 use crate::time::Timestamp;
 
 /// For the connection to one of the addresses of a server.
@@ -50,6 +49,61 @@ pub struct Mailer {
     from: Mailbox,
 }
 
+const FIELDS: [Field; 7] = {
+    let [host, from, security, port, username, password] = Mailer::FIELDS;
+    let to = Field::addresses("to", "who receives it").required();
+    [host, from, to, security, port, username, password]
+};
+
+pub(super) const CHANNEL: Channel = Channel {
+    key: "email",
+    name: "E-mail",
+    about: "A mail by SMTP. Mails of one incident are a thread.",
+    fields: &FIELDS,
+    gatus: &[Foreign::new(
+        "email",
+        &[
+            ("host", "host"),
+            ("from", "from"),
+            ("to", "to"),
+            ("port", "port"),
+            ("username", "username"),
+            ("password", "password"),
+        ],
+    )
+    .and(|_, table| {
+        secure(table, false);
+    })],
+    kuma: &[Foreign::new(
+        "smtp",
+        &[
+            ("smtpHost", "host"),
+            ("smtpFrom", "from"),
+            ("smtpTo", "to"),
+            ("smtpPort", "port"),
+            ("smtpUsername", "username"),
+            ("smtpPassword", "password"),
+        ],
+    )
+    .and(|theirs, table| {
+        secure(table, theirs("smtpSecure").as_deref() == Some("true"));
+    })],
+    compile,
+};
+
+/// The encryption that other monitors mean by a port.
+///
+/// - `is_tls`: whether they say that it is TLS from the start.
+fn secure(table: &mut toml::Table, is_tls: bool) {
+    let port = table.entry("port").or_insert(587.into()).as_integer();
+    let security = match (is_tls, port) {
+        (true, _) | (false, Some(465)) => "tls",
+        (false, Some(25)) => "none",
+        (false, _) => "starttls",
+    };
+    table.insert("security".to_owned(), security.into());
+}
+
 #[derive(Debug)]
 struct Email {
     mailer: Mailer,
@@ -73,35 +127,41 @@ pub struct Mail {
 }
 
 impl Mailer {
-    /// Reads `host`, `from` and what goes with them.
-    pub(crate) fn compile(settings: &mut Settings<'_>) -> Option<Self> {
-        let host = settings.text("host");
-        let security = match settings
-            .one_of("security", &["tls", "starttls", "none"])
-            .as_deref()
-        {
-            Some("tls") => Security::Tls,
-            Some("none") => Security::Plain,
+    /// The settings of a server and a sender.
+    pub(crate) const FIELDS: [Field; 6] = [
+        Field::text("host", "name or address of the mail server").required(),
+        Field::address("from", "sender, such as `Monitor <monitor@example.org>`").required(),
+        Field::choice(
+            "security",
+            &["starttls", "tls", "none"],
+            "encryption: of ports 587, 465 and 25",
+        ),
+        Field::number("port", (1, 65_535), "another port of the server"),
+        Field::text("username", "user, if the server asks for one"),
+        Field::secret("password", "its password"),
+    ];
+
+    pub(crate) fn of_values(values: &Values) -> Option<Self> {
+        let security = match values.text("security").as_str() {
+            "tls" => Security::Tls,
+            "none" => Security::Plain,
             _ => Security::StartTls,
         };
-        let port = settings.port("port").unwrap_or(match security {
+        let port = values.number("port").and_then(|port| port.try_into().ok());
+        let port = port.unwrap_or(match security {
             Security::Tls => 465,
             Security::StartTls => 587,
             Security::Plain => 25,
         });
-        let (user, password) = (
-            settings.optional("username"),
-            settings.optional_secret("password"),
-        );
-        let from = settings.checked("from", |text| text.parse::<Mailbox>().ok());
+        let user = values.maybe_text("username");
         Some(Self {
             server: SmtpServer {
-                host: host?,
+                host: values.text("host"),
                 port,
-                login: user.zip(password),
+                login: user.zip(values.maybe_secret("password")),
                 security,
             },
-            from: from?,
+            from: values.text("from").parse().ok()?,
         })
     }
 
@@ -149,24 +209,21 @@ fn name_of(parts: &[&str]) -> String {
     name
 }
 
-pub(super) fn compile(settings: &mut Settings<'_>) -> Option<Arc<dyn Notifier>> {
-    let mailer = Mailer::compile(settings);
-    let to = settings.list("to", |text| text.parse::<Mailbox>().ok());
-    Some(Arc::new(Email {
-        mailer: mailer?,
-        to: to?,
-    }))
+fn compile(values: &Values) -> Compiled {
+    let to = values.texts("to");
+    let to: Option<_> = to.iter().map(|text| text.parse().ok()).collect();
+    let mailer = Mailer::of_values(values);
+    match mailer.zip(to) {
+        Some((mailer, to)) => made(Email { mailer, to }),
+        None => Err("an address is not understood".to_owned()),
+    }
 }
 
 impl Notifier for Email {
     fn outgoing(&self, message: &Message, now: Timestamp) -> Outgoing {
-        let text = if message.since < message.at {
-            let (since, at) = (message.since, message.at);
-            format!("{}\n\nsince {since}\nreported {at}\n", message.plain())
-        } else {
-            format!("{}\n\n{}\n", message.plain(), message.at)
-        };
-        let mut mail = self.mailer.mail_to(self.to.clone(), &message.title, text);
+        let mut mail = self
+            .mailer
+            .mail_to(self.to.clone(), &message.title, message.mail_text());
         // Notices of one incident are one thread, which its first mail begins. One that was put together of several is none,
         // and neither is a test.
         let is_thread = !message.monitor.is_empty() && message.kind != NoticeKind::Test;

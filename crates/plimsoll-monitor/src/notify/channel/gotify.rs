@@ -2,29 +2,47 @@
 //!
 //! Source: gotify.net/api-docs, `POST /message`.
 
-use std::sync::Arc;
-
 use plimsoll_model::Secret;
 use serde_json::json;
 use url::Url;
 
-use crate::notify::channel::{HttpRequest, Notifier, Outgoing, below};
+use crate::notify::channel::request::below;
+use crate::notify::channel::{Channel, Foreign, HttpRequest, Notifier, Outgoing, made};
+use crate::notify::field::Field;
 use crate::notify::message::Message;
-use crate::notify::settings::Settings;
 use crate::time::Timestamp;
+
+pub(super) const CHANNEL: Channel = Channel {
+    key: "gotify",
+    name: "Gotify",
+    about: "A message, of priority 8 for trouble and 4 otherwise.",
+    fields: &[
+        Field::url("address of the server").required(),
+        Field::secret("token", "token of an application").required(),
+    ],
+    gatus: &[Foreign::new(
+        "gotify",
+        &[("server-url", "url"), ("token", "token")],
+    )],
+    kuma: &[Foreign::new(
+        "gotify",
+        &[
+            ("gotifyserverurl", "url"),
+            ("gotifyapplicationToken", "token"),
+        ],
+    )],
+    compile: |values| {
+        made(Gotify {
+            url: values.url(),
+            token: values.secret("token"),
+        })
+    },
+};
 
 #[derive(Debug)]
 struct Gotify {
     url: Url,
     token: Secret,
-}
-
-pub(super) fn compile(settings: &mut Settings<'_>) -> Option<Arc<dyn Notifier>> {
-    let (url, token) = (settings.url("url"), settings.secret("token"));
-    Some(Arc::new(Gotify {
-        url: url?,
-        token: token?,
-    }))
 }
 
 impl Notifier for Gotify {
@@ -33,6 +51,7 @@ impl Notifier for Gotify {
         let body =
             json!({ "title": message.title, "message": message.plain(), "priority": priority });
         HttpRequest::json(below(&self.url, "message"), &body)
-            .with("x-gotify-key", self.token.expose().to_owned())
+            .with("x-gotify-key", self.token.expose())
+            .into()
     }
 }

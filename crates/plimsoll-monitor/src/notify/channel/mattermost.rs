@@ -2,26 +2,45 @@
 //!
 //! Source: developers.mattermost.com/integrate/webhooks/incoming.
 
-use std::sync::Arc;
-
 use serde_json::json;
 use url::Url;
 
-use crate::notify::channel::{HttpRequest, Notifier, Outgoing};
+use crate::notify::channel::{Channel, Foreign, HttpRequest, Notifier, Outgoing, made};
+use crate::notify::field::Field;
 use crate::notify::message::Message;
-use crate::notify::settings::Settings;
 use crate::time::Timestamp;
+
+pub(super) const CHANNEL: Channel = Channel {
+    key: "mattermost",
+    name: "Mattermost",
+    about: "An attachment to an incoming webhook.",
+    fields: &[
+        Field::secret_url("address of the webhook"),
+        Field::text("channel", "another channel than that of the webhook"),
+    ],
+    gatus: &[Foreign::new(
+        "mattermost",
+        &[("webhook-url", "url"), ("channel", "channel")],
+    )],
+    kuma: &[Foreign::new(
+        "mattermost",
+        &[
+            ("mattermostWebhookUrl", "url"),
+            ("mattermostchannel", "channel"),
+        ],
+    )],
+    compile: |values| {
+        made(Mattermost {
+            url: values.url(),
+            channel: values.maybe_text("channel"),
+        })
+    },
+};
 
 #[derive(Debug)]
 struct Mattermost {
     url: Url,
     channel: Option<String>,
-}
-
-pub(super) fn compile(settings: &mut Settings<'_>) -> Option<Arc<dyn Notifier>> {
-    let channel = settings.optional("channel");
-    let url = settings.secret_url("url")?;
-    Some(Arc::new(Mattermost { url, channel }))
 }
 
 impl Notifier for Mattermost {
@@ -38,6 +57,6 @@ impl Notifier for Mattermost {
         if let Some(channel) = &self.channel {
             body["channel"] = channel.as_str().into();
         }
-        HttpRequest::json(self.url.clone(), &body)
+        HttpRequest::json(self.url.clone(), &body).into()
     }
 }

@@ -2,33 +2,50 @@
 //!
 //! Source: docs.ntfy.sh/publish/#publish-as-json.
 
-use std::sync::Arc;
-
 use plimsoll_model::Secret;
 use serde_json::json;
 use url::Url;
 
-use crate::notify::channel::{HttpRequest, Notifier, Outgoing};
+use crate::notify::channel::{Channel, Foreign, HttpRequest, Notifier, Outgoing, made};
+use crate::notify::field::Field;
 use crate::notify::message::Message;
-use crate::notify::settings::Settings;
 use crate::time::Timestamp;
+
+pub(super) const CHANNEL: Channel = Channel {
+    key: "ntfy",
+    name: "ntfy",
+    about: "A message, of priority 4 for trouble and 3 otherwise.",
+    fields: &[
+        Field::text("topic", "the topic").required(),
+        Field::secret("token", "access token"),
+        Field::url("address of the server").or("https://ntfy.sh"),
+    ],
+    gatus: &[Foreign::new(
+        "ntfy",
+        &[("url", "url"), ("topic", "topic"), ("token", "token")],
+    )],
+    kuma: &[Foreign::new(
+        "ntfy",
+        &[
+            ("ntfyserverurl", "url"),
+            ("ntfytopic", "topic"),
+            ("ntfyaccesstoken", "token"),
+        ],
+    )],
+    compile: |values| {
+        made(Ntfy {
+            url: values.url(),
+            topic: values.text("topic"),
+            token: values.maybe_secret("token"),
+        })
+    },
+};
 
 #[derive(Debug)]
 struct Ntfy {
     url: Url,
     topic: String,
     token: Option<Secret>,
-}
-
-pub(super) fn compile(settings: &mut Settings<'_>) -> Option<Arc<dyn Notifier>> {
-    let url = settings.url_or("url", "https://ntfy.sh");
-    let token = settings.optional_secret("token");
-    let topic = settings.text("topic");
-    Some(Arc::new(Ntfy {
-        url: url?,
-        topic: topic?,
-        token,
-    }))
 }
 
 impl Notifier for Ntfy {
@@ -46,8 +63,8 @@ impl Notifier for Ntfy {
         }
         let request = HttpRequest::json(self.url.clone(), &body);
         match &self.token {
-            Some(token) => request.with("authorization", format!("Bearer {}", token.expose())),
-            None => request,
+            Some(token) => request.bearer(token.expose()).into(),
+            None => request.into(),
         }
     }
 }

@@ -2,33 +2,48 @@
 //!
 //! Source: docs.opsgenie.com/docs/alert-api, create and close alert.
 
-use std::sync::Arc;
-
 use plimsoll_model::Secret;
 use serde_json::json;
 use url::Url;
 
-use crate::notify::channel::{HttpRequest, Notifier, Outgoing, below, segment, shortened};
+use crate::notify::channel::request::{below, segment, shortened};
+use crate::notify::channel::{Channel, Foreign, HttpRequest, Notifier, Outgoing, made};
+use crate::notify::field::Field;
 use crate::notify::message::Message;
-use crate::notify::settings::Settings;
 use crate::time::Timestamp;
+
+pub(super) const CHANNEL: Channel = Channel {
+    key: "opsgenie",
+    name: "Opsgenie",
+    about: "An alert, which is closed when it is over.",
+    fields: &[
+        Field::secret("key", "key of an API integration").required(),
+        Field::choice(
+            "priority",
+            &["P1", "P2", "P3", "P4", "P5"],
+            "priority of alerts",
+        ),
+        Field::vendor("https://api.opsgenie.com"),
+    ],
+    gatus: &[Foreign::new(
+        "opsgenie",
+        &[("api-key", "key"), ("priority", "priority")],
+    )],
+    kuma: &[Foreign::new("Opsgenie", &[("opsgenieApiKey", "key")])],
+    compile: |values| {
+        made(Opsgenie {
+            url: values.url(),
+            key: values.secret("key"),
+            priority: values.text("priority"),
+        })
+    },
+};
 
 #[derive(Debug)]
 struct Opsgenie {
     url: Url,
     key: Secret,
     priority: String,
-}
-
-pub(super) fn compile(settings: &mut Settings<'_>) -> Option<Arc<dyn Notifier>> {
-    let url = settings.url_or("url", "https://api.opsgenie.com");
-    let priority = settings.one_of("priority", &["P1", "P2", "P3", "P4", "P5"]);
-    let key = settings.secret("key");
-    Some(Arc::new(Opsgenie {
-        url: url?,
-        key: key?,
-        priority: priority.unwrap_or_else(|| "P1".to_owned()),
-    }))
 }
 
 impl Notifier for Opsgenie {
@@ -50,7 +65,8 @@ impl Notifier for Opsgenie {
             let body = json!({ "source": "plimsoll", "note": message.title });
             HttpRequest::json(url, &body)
         };
-        request.with("authorization", format!("GenieKey {}", self.key.expose()))
+        let key = format!("GenieKey {}", self.key.expose());
+        request.with("authorization", key).into()
     }
 
     fn groups(&self) -> bool {

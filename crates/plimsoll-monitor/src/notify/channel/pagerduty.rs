@@ -2,33 +2,51 @@
 //!
 //! Source: developer.pagerduty.com, events API v2, "send an event".
 
-use std::sync::Arc;
-
 use plimsoll_model::Secret;
 use serde_json::json;
 use url::Url;
 
-use crate::notify::channel::{HttpRequest, Notifier, Outgoing, below, shortened};
+use crate::notify::channel::request::{below, shortened};
+use crate::notify::channel::{Channel, Foreign, HttpRequest, Notifier, Outgoing, made};
+use crate::notify::field::Field;
 use crate::notify::message::Message;
-use crate::notify::settings::Settings;
 use crate::time::Timestamp;
+
+pub(super) const CHANNEL: Channel = Channel {
+    key: "pagerduty",
+    name: "PagerDuty",
+    about: "An event, which is resolved when it is over.",
+    fields: &[
+        Field::secret("routing_key", "integration key of Events API v2").required(),
+        Field::choice(
+            "severity",
+            &["critical", "error", "warning", "info"],
+            "severity of events",
+        ),
+        Field::vendor("https://events.pagerduty.com"),
+    ],
+    gatus: &[Foreign::new(
+        "pagerduty",
+        &[("integration-key", "routing_key")],
+    )],
+    kuma: &[Foreign::new(
+        "PagerDuty",
+        &[("pagerdutyIntegrationKey", "routing_key")],
+    )],
+    compile: |values| {
+        made(PagerDuty {
+            url: values.url(),
+            key: values.secret("routing_key"),
+            severity: values.text("severity"),
+        })
+    },
+};
 
 #[derive(Debug)]
 struct PagerDuty {
     url: Url,
     key: Secret,
     severity: String,
-}
-
-pub(super) fn compile(settings: &mut Settings<'_>) -> Option<Arc<dyn Notifier>> {
-    let url = settings.url_or("url", "https://events.pagerduty.com");
-    let severity = settings.one_of("severity", &["critical", "error", "warning", "info"]);
-    let key = settings.secret("routing_key");
-    Some(Arc::new(PagerDuty {
-        url: url?,
-        key: key?,
-        severity: severity.unwrap_or_else(|| "critical".to_owned()),
-    }))
 }
 
 impl Notifier for PagerDuty {
@@ -59,7 +77,7 @@ impl Notifier for PagerDuty {
         if let Some(link) = &message.link {
             body["links"] = json!([{ "href": link, "text": "status" }]);
         }
-        HttpRequest::json(below(&self.url, "v2/enqueue"), &body)
+        HttpRequest::json(below(&self.url, "v2/enqueue"), &body).into()
     }
 
     fn groups(&self) -> bool {

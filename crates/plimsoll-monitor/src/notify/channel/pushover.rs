@@ -2,31 +2,46 @@
 //!
 //! Source: pushover.net/api.
 
-use std::sync::Arc;
-
 use plimsoll_model::Secret;
 use url::Url;
 
-use crate::notify::channel::{HttpRequest, Notifier, Outgoing, below, shortened};
+use crate::notify::channel::request::{below, shortened};
+use crate::notify::channel::{Channel, Foreign, HttpRequest, Notifier, Outgoing, made};
+use crate::notify::field::Field;
 use crate::notify::message::Message;
-use crate::notify::settings::Settings;
 use crate::time::Timestamp;
+
+pub(super) const CHANNEL: Channel = Channel {
+    key: "pushover",
+    name: "Pushover",
+    about: "A message, of high priority for trouble.",
+    fields: &[
+        Field::secret("token", "token of an application").required(),
+        Field::secret("user", "key of a user or a group").required(),
+        Field::vendor("https://api.pushover.net"),
+    ],
+    gatus: &[Foreign::new(
+        "pushover",
+        &[("application-token", "token"), ("user-key", "user")],
+    )],
+    kuma: &[Foreign::new(
+        "pushover",
+        &[("pushoverapptoken", "token"), ("pushoveruserkey", "user")],
+    )],
+    compile: |values| {
+        made(Pushover {
+            url: values.url(),
+            token: values.secret("token"),
+            user: values.secret("user"),
+        })
+    },
+};
 
 #[derive(Debug)]
 struct Pushover {
     url: Url,
     token: Secret,
     user: Secret,
-}
-
-pub(super) fn compile(settings: &mut Settings<'_>) -> Option<Arc<dyn Notifier>> {
-    let url = settings.url_or("url", "https://api.pushover.net");
-    let (token, user) = (settings.secret("token"), settings.secret("user"));
-    Some(Arc::new(Pushover {
-        url: url?,
-        token: token?,
-        user: user?,
-    }))
 }
 
 impl Notifier for Pushover {

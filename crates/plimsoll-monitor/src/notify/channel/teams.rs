@@ -2,24 +2,31 @@
 //!
 //! Source: learn.microsoft.com/microsoftteams/platform/webhooks-and-connectors/how-to/connectors-using.
 
-use std::sync::Arc;
-
 use serde_json::json;
 use url::Url;
 
-use crate::notify::channel::{HttpRequest, Notifier, Outgoing, shortened};
+use crate::notify::channel::request::shortened;
+use crate::notify::channel::{Channel, Foreign, HttpRequest, Notifier, Outgoing, made};
+use crate::notify::field::Field;
 use crate::notify::message::Message;
-use crate::notify::settings::Settings;
 use crate::time::Timestamp;
+
+pub(super) const CHANNEL: Channel = Channel {
+    key: "teams",
+    name: "Microsoft Teams",
+    about: "An adaptive card to a webhook of Workflows.",
+    fields: &[Field::secret_url("address of the webhook")],
+    gatus: &[
+        Foreign::new("teams", &[("webhook-url", "url")]),
+        Foreign::new("teams-workflows", &[("webhook-url", "url")]),
+    ],
+    kuma: &[Foreign::new("teams", &[("webhookUrl", "url")])],
+    compile: |values| made(Teams { url: values.url() }),
+};
 
 #[derive(Debug)]
 struct Teams {
     url: Url,
-}
-
-pub(super) fn compile(settings: &mut Settings<'_>) -> Option<Arc<dyn Notifier>> {
-    let url = settings.secret_url("url")?;
-    Some(Arc::new(Teams { url }))
 }
 
 impl Notifier for Teams {
@@ -49,6 +56,6 @@ impl Notifier for Teams {
                 "content": card,
             }],
         });
-        HttpRequest::json(self.url.clone(), &body)
+        HttpRequest::json(self.url.clone(), &body).into()
     }
 }

@@ -3,56 +3,8 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::notify::channel::snapshot::{check, message, outgoing, request};
 use crate::notify::message::NoticeKind;
-
-fn message(kind: NoticeKind) -> Message {
-    Message {
-        kind,
-        title: "core/web is down".to_owned(),
-        text: "status 500 <b> & \"more\"".to_owned(),
-        monitor: "core_web".to_owned(),
-        incident: "core_web/1".to_owned(),
-        at: Timestamp(1_772_366_460_000),
-        since: Timestamp(1_772_366_400_000),
-        link: Some("https://status.example.org".to_owned()),
-    }
-}
-
-fn outgoing(kind: &str, settings: &str, message: &Message) -> (Outgoing, bool) {
-    let mut document = Document::parse(settings);
-    let environment = |name: &str| (name == "TOKEN").then(|| "from-env".to_owned());
-    let mut settings = Settings::new(document.root(), &environment);
-    let (_, compile) = CHANNELS.iter().find(|(name, _)| *name == kind).unwrap();
-    let notifier = compile(&mut settings);
-    settings.table.finish();
-    let problems = document.into_problems();
-    let notifier = notifier.unwrap_or_else(|| panic!("{kind}: {problems:?}"));
-    assert!(problems.is_empty(), "{kind}: {problems:?}");
-    let now = Timestamp(1_772_366_470_000);
-    (notifier.outgoing(message, now), notifier.groups())
-}
-
-fn request(kind: &str, settings: &str, of: NoticeKind) -> HttpRequest {
-    match outgoing(kind, settings, &message(of)).0 {
-        Outgoing::Http(request) => request,
-        Outgoing::Mail(_) => panic!("{kind} is sent by HTTP"),
-    }
-}
-
-/// Method and URL, fields, and the content as JSON.
-fn check(kind: &str, settings: &str, of: NoticeKind, line: &str, fields: &[&str], body: &Value) {
-    let request = request(kind, settings, of);
-    assert_eq!(format!("{} {}", request.method, request.url), line);
-    let found: Vec<_> = request
-        .fields
-        .iter()
-        .map(|(name, value)| format!("{name}: {value}"))
-        .collect();
-    let expected = [&["content-type: application/json"], fields].concat();
-    assert_eq!(found, expected, "{kind}");
-    let content: Value = serde_json::from_str(&request.content).unwrap();
-    assert_eq!(content, *body, "{kind}: {content:#}");
-}
 
 #[test]
 fn slack() {
@@ -336,24 +288,6 @@ fn forms_of_pushover_and_twilio() {
 }
 
 #[test]
-fn a_webhook_is_signed() {
-    let settings = "url = \"https://example.org/hook\"\nsecret = \"s3cret\"";
-    let request = request("webhook", settings, NoticeKind::Opened);
-    let (name, signature) = &request.fields[1];
-    assert_eq!(name, "plimsoll-signature");
-    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, b"s3cret");
-    let signed = format!("1772366470.{}", request.content);
-    let hex = signature.strip_prefix("t=1772366470,v1=").unwrap();
-    let pairs = hex.as_bytes().chunks(2);
-    let bytes: Vec<u8> = pairs
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
-        .collect();
-    ring::hmac::verify(&key, signed.as_bytes(), &bytes).unwrap();
-    let content: Value = serde_json::from_str(&request.content).unwrap();
-    assert_eq!(content["kind"], "opened");
-}
-
-#[test]
 fn mail_cannot_be_given_more_fields() {
     let settings = "host = \"mail.example.org\"\nfrom = \"Monitor <m@example.org>\"\nto = [\"a@example.org\", \"b@example.org\"]";
     let mut message = message(NoticeKind::Opened);
@@ -381,29 +315,71 @@ fn alerts_are_not_put_together() {
 }
 
 /// Settings of every channel, besides its target.
-const SETTINGS: [(&str, &str); 16] = [
+const SETTINGS: [(&str, &str); CHANNELS.len()] = [
     ("alertmanager", ""),
+    (
+        "aws_sns",
+        "topic = \"arn:aws:sns:eu-central-1:1:a\"\naccess_key = \"a\"\nsecret_key = \"t\"",
+    ),
+    ("bark", "device_key = \"t\""),
+    ("dingtalk", "token = \"t\""),
     ("discord", ""),
     (
         "email",
         "host = \"127.0.0.1\"\nport = PORT\nsecurity = \"none\"\nfrom = \"a@a.example\"\nto = \"b@b.example\"",
     ),
+    ("feishu", ""),
+    ("github", "repository = \"a/b\"\ntoken = \"t\""),
+    ("gitlab", "project = \"a/b\"\ntoken = \"t\""),
     ("google_chat", ""),
     ("gotify", "token = \"t\""),
+    ("home_assistant", "token = \"t\""),
+    ("incident_io", "source = \"a\"\ntoken = \"t\""),
+    ("jira", "project = \"A\"\ntoken = \"t\""),
+    ("line", "token = \"t\"\nto = \"U1\""),
+    (
+        "mailgun",
+        "domain = \"a.example\"\nkey = \"t\"\nfrom = \"a@a.example\"\nto = \"b@b.example\"",
+    ),
     ("matrix", "token = \"t\"\nroom = \"!a:b.example\""),
     ("mattermost", ""),
+    ("n8n", ""),
     ("ntfy", "topic = \"t\""),
     ("opsgenie", "key = \"t\""),
     ("pagerduty", "routing_key = \"t\""),
+    ("pushbullet", "token = \"t\""),
     ("pushover", "token = \"t\"\nuser = \"u\""),
+    ("rocket_chat", ""),
+    (
+        "sendgrid",
+        "key = \"t\"\nfrom = \"a@a.example\"\nto = \"b@b.example\"",
+    ),
+    (
+        "ses",
+        "region = \"eu-central-1\"\naccess_key = \"a\"\nsecret_key = \"t\"\nfrom = \"a@a.example\"\nto = \"b@b.example\"",
+    ),
+    ("signal", "number = \"+1\"\nrecipients = \"+2\""),
+    ("signl4", "team_secret = \"t\""),
     ("slack", ""),
+    ("splunk_on_call", "key = \"t\"\nrouting_key = \"a\""),
     ("teams", ""),
     ("telegram", "token = \"t\"\nchat = \"1\""),
     (
         "twilio",
         "account = \"a\"\ntoken = \"t\"\nfrom = \"+15550001\"\nto = \"+15550002\"",
     ),
+    (
+        "twilio_voice",
+        "account = \"a\"\ntoken = \"t\"\nfrom = \"+15550001\"\nto = \"+15550002\"",
+    ),
+    ("webex", ""),
     ("webhook", ""),
+    ("wecom", "key = \"t\""),
+    ("zapier", ""),
+    (
+        "zulip",
+        "user = \"a@a.example\"\nkey = \"t\"\nchannel = \"a\"",
+    ),
 ];
 
 /// Without the filter each of them connects, so that the test cannot pass for another reason.
@@ -420,7 +396,7 @@ fn every_channel_connects_to_allowed_addresses_only() {
     use crate::notify::deliver::{LIMITS, send};
 
     let named: Vec<_> = SETTINGS.iter().map(|(kind, _)| *kind).collect();
-    assert_eq!(channel_kinds().collect::<Vec<_>>(), named);
+    assert_eq!(CHANNELS.map(|channel| channel.key).to_vec(), named);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -489,4 +465,48 @@ fn mails_of_one_incident_are_a_thread() {
     names.sort();
     names.dedup();
     assert_eq!(names.len(), 3);
+}
+
+#[test]
+fn messages_that_can_be_acknowledged_have_a_link() {
+    let link = "https://monitor.example.org/acknowledge/a.b";
+    let asked = Message {
+        acknowledge: Some(link.to_owned()),
+        ..message(NoticeKind::Opened)
+    };
+    let content = |kind: &str, settings: &str| match outgoing(kind, settings, &asked).0 {
+        Outgoing::Http(request) => request.content,
+        Outgoing::Mail(mail) => mail.text,
+        Outgoing::Question(_) => panic!("{kind} asks nothing"),
+    };
+    let slack: Value = serde_json::from_str(&content("slack", "url = \"http://a\"")).unwrap();
+    let button = json!({ "type": "button", "text": { "type": "plain_text", "text": "Acknowledge" }, "url": link });
+    let actions = json!({ "type": "actions", "elements": [button] });
+    assert_eq!(slack["attachments"][0]["blocks"][1], actions);
+    let settings = "token = \"t\"\nchat = \"1\"";
+    let telegram: Value = serde_json::from_str(&content("telegram", settings)).unwrap();
+    let keyboard = json!({ "inline_keyboard": [[{ "text": "Acknowledge", "url": link }]] });
+    assert_eq!(telegram["reply_markup"], keyboard);
+    let mail = "from = \"a@a.example\"\nto = \"b@b.example\"\n";
+    for (kind, settings) in [
+        ("email", "host = \"m\""),
+        ("mailgun", "domain = \"a\"\nkey = \"k\""),
+        ("sendgrid", "key = \"k\""),
+    ] {
+        let content = content(kind, &format!("{mail}{settings}"));
+        let encoded = content.replace("%2F", "/").replace("%3A", ":");
+        assert!(encoded.contains(link), "{kind}: {content}");
+    }
+    // Telegram refuses buttons that lead to this machine, and with them the message.
+    let local = Message {
+        acknowledge: Some("http://localhost/acknowledge/a.b".to_owned()),
+        ..asked.clone()
+    };
+    let (Outgoing::Http(request), _) = outgoing("telegram", "token = \"t\"\nchat = \"1\"", &local)
+    else {
+        panic!("it is a request");
+    };
+    assert!(
+        !request.content.contains("reply_markup") && request.content.contains("Acknowledge: http")
+    );
 }

@@ -2,15 +2,54 @@
 //!
 //! Source: twilio.com/docs/messaging/api/message-resource#create-a-message-resource.
 
-use std::sync::Arc;
-
 use plimsoll_model::Secret;
 use url::Url;
 
-use crate::notify::channel::{HttpRequest, Notifier, Outgoing, basic, below, segment, shortened};
+use crate::notify::channel::request::{below, segment, shortened};
+use crate::notify::channel::{Channel, Foreign, HttpRequest, Notifier, Outgoing, made};
+use crate::notify::field::Field;
 use crate::notify::message::Message;
-use crate::notify::settings::Settings;
 use crate::time::Timestamp;
+
+pub(super) const CHANNEL: Channel = Channel {
+    key: "twilio",
+    name: "Twilio SMS",
+    about: "An SMS of at most 480 characters.",
+    fields: &[
+        Field::text("account", "SID of the account").required(),
+        Field::secret("token", "auth token of the account").required(),
+        Field::text("from", "number that sends").required(),
+        Field::text("to", "number that receives").required(),
+        Field::vendor("https://api.twilio.com"),
+    ],
+    gatus: &[Foreign::new(
+        "twilio",
+        &[
+            ("sid", "account"),
+            ("token", "token"),
+            ("from", "from"),
+            ("to", "to"),
+        ],
+    )],
+    kuma: &[Foreign::new(
+        "twilio",
+        &[
+            ("twilioAccountSID", "account"),
+            ("twilioAuthToken", "token"),
+            ("twilioFromNumber", "from"),
+            ("twilioToNumber", "to"),
+        ],
+    )],
+    compile: |values| {
+        made(Twilio {
+            url: values.url(),
+            account: values.text("account"),
+            token: values.secret("token"),
+            from: values.text("from"),
+            to: values.text("to"),
+        })
+    },
+};
 
 #[derive(Debug)]
 struct Twilio {
@@ -19,19 +58,6 @@ struct Twilio {
     token: Secret,
     from: String,
     to: String,
-}
-
-pub(super) fn compile(settings: &mut Settings<'_>) -> Option<Arc<dyn Notifier>> {
-    let url = settings.url_or("url", "https://api.twilio.com");
-    let (account, token) = (settings.text("account"), settings.secret("token"));
-    let (from, to) = (settings.text("from"), settings.text("to"));
-    Some(Arc::new(Twilio {
-        url: url?,
-        account: account?,
-        token: token?,
-        from: from?,
-        to: to?,
-    }))
 }
 
 impl Notifier for Twilio {
@@ -47,7 +73,7 @@ impl Notifier for Twilio {
             ("Body", &text),
         ];
         HttpRequest::form(below(&self.url, &path), &pairs)
-            .with("authorization", basic(&self.account, self.token.expose()))
+            .basic(&self.account, self.token.expose())
             .into()
     }
 }

@@ -17,6 +17,7 @@ fn layer(members: &[&str], turn: Turn) -> Layer {
 
 fn plan(turn: Turn) -> OnCallPlan {
     OnCallPlan {
+        source: Source::File,
         name: "backend".to_owned(),
         zone: TimeZone::get("Europe/Berlin").unwrap(),
         layers: vec![layer(&["ann", "bob", "eve"], turn)],

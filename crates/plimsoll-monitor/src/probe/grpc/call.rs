@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use plimsoll_formats::grpc::{
     Descriptors, MessageError, Method, MethodName, MethodNameError, ProtoError, Reflection,
 };
+use plimsoll_model::with_causes;
 
 /// A method, and what is sent to it.
 pub struct GrpcCall {
@@ -124,18 +125,6 @@ impl GrpcCall {
     pub(super) fn reflection(&self) -> Reflection {
         Reflection::new(self.name.service())
     }
-}
-
-/// An error with its causes.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 impl fmt::Debug for GrpcCall {

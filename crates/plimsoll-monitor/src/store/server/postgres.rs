@@ -7,6 +7,7 @@ use std::time::Duration;
 use deadpool_postgres::{
     Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime, Timeouts, Transaction,
 };
+use plimsoll_model::with_causes;
 use plimsoll_wire::tls::{TlsSettings, Trust};
 use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
@@ -44,9 +45,12 @@ impl Postgres {
     ///
     /// Fails with [`StoreError::Open`] if the URL cannot be read, or TLS cannot be prepared.
     pub(super) fn new(url: &str, ca: Option<PathBuf>) -> Result<Self, StoreError> {
-        let mut config: tokio_postgres::Config = url
-            .parse()
-            .map_err(|error| unusable(url, format!("the URL cannot be read: {}", chain(&error))))?;
+        let mut config: tokio_postgres::Config = url.parse().map_err(|error| {
+            unusable(
+                url,
+                format!("the URL cannot be read: {}", with_causes(&error)),
+            )
+        })?;
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(PATIENCE);
         }
@@ -193,21 +197,9 @@ pub(super) fn unusable(url: &str, reason: String) -> StoreError {
     }
 }
 
-/// An error with its causes, which the driver leaves out.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
-}
-
 impl From<tokio_postgres::Error> for StoreError {
     fn from(error: tokio_postgres::Error) -> Self {
-        let text = || format!("PostgreSQL: {}", chain(&error));
+        let text = || format!("PostgreSQL: {}", with_causes(&error));
         match error.code() {
             Some(code) if *code == SqlState::DISK_FULL => Self::Full,
             Some(code) if is_absence(code) => Self::Away(text()),
@@ -252,7 +244,7 @@ impl From<PoolError> for StoreError {
                 "PostgreSQL: no connection within {} s",
                 PATIENCE.as_secs()
             )),
-            error => Self::Database(format!("PostgreSQL: {}", chain(&error))),
+            error => Self::Database(format!("PostgreSQL: {}", with_causes(&error))),
         }
     }
 }

@@ -1,11 +1,12 @@
-//! `plimsoll gateway import`: configurations of nginx and ExpressGateway as those of `plimsoll up`.
+//! `plimsoll gateway import`: configurations of nginx, Caddy and ExpressGateway as those of `plimsoll up`.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::{Component, Path, PathBuf};
 
 use plimsoll_gateway::{
-    ImportNote, Imported, import_expressgateway, import_nginx, is_expressgateway,
+    ImportError, ImportNote, Imported, Include, import_caddy, import_expressgateway, import_nginx,
+    is_caddyfile, is_expressgateway,
 };
 use plimsoll_model::counted;
 
@@ -13,10 +14,10 @@ use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
-/// Translate a configuration of nginx or ExpressGateway to one for `plimsoll up` and report what is left out
+/// Translate a configuration of nginx, Caddy or ExpressGateway to one for `plimsoll up` and report what is left out
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Configuration of nginx, whose `include` is relative to its folder, or of ExpressGateway (TOML)
+    /// Configuration of nginx or Caddy, whose `include` and `import` are relative to its folder, or of ExpressGateway (TOML)
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
@@ -31,8 +32,10 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         .map_err(|error| Problem::new(format!("cannot read {shown}: {error}")).could_not_run())?;
     let imported = if is_expressgateway(&text) {
         of_expressgateway(&shown, &text)?
+    } else if is_caddyfile(&shown, &text) {
+        with_files(&args.file, |include| import_caddy(&shown, &text, include))?
     } else {
-        of_nginx(&args.file, &shown, &text)?
+        with_files(&args.file, |include| import_nginx(&shown, &text, include))?
     };
     terminal::print_notes(&shown_notes(&imported.notes));
     let Some(out) = &args.out else {
@@ -85,7 +88,11 @@ pub(crate) fn of_expressgateway(file: &str, text: &str) -> Result<Imported, Fail
     })
 }
 
-fn of_nginx(path: &Path, file: &str, text: &str) -> Result<Imported, Failed> {
+/// Translates a file that names others.
+fn with_files(
+    path: &Path,
+    import: impl FnOnce(&mut Include<'_>) -> Result<Imported, ImportError>,
+) -> Result<Imported, Failed> {
     let directory = path.parent().unwrap_or(Path::new(""));
     let mut include = |pattern: &str| {
         let files = matching(&directory.join(pattern));
@@ -102,7 +109,7 @@ fn of_nginx(path: &Path, file: &str, text: &str) -> Result<Imported, Failed> {
         };
         files.into_iter().map(read).collect()
     };
-    import_nginx(file, text, &mut include).map_err(|error| {
+    import(&mut include).map_err(|error| {
         let place = format!("{}:{}", error.file, error.line);
         Failed {
             exit: Exit::Usage,

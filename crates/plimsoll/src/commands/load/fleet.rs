@@ -67,10 +67,10 @@ fn attach(args: &Args, url: &str, run: &str) -> Result<Exit, Failed> {
     let transport = connect(url, args.fleet.fleet_cacert.clone(), "plimsoll load")?;
     let found = find_run(&transport, run).map_err(|error| failed(&error, &args.fleet))?;
     let files = fetch_files(&transport, &found.order);
-    let files = files.map_err(|reason| Problem::with("--attach", reason).could_not_run())?;
+    let files = files.map_err(|error| Problem::with("--attach", error).could_not_run())?;
     drop(transport);
     let folder = Folder::new(&files);
-    let folder = folder.map_err(|reason| Problem::new(reason).could_not_run())?;
+    let folder = folder.map_err(|error| Problem::new(error).could_not_run())?;
     let mut whole = arguments::attached(&found.order.command, folder.path())?;
     // Agents that trust a key hear no coordinator without it.
     whole.fleet.sign.clone_from(&args.fleet.sign);

@@ -11,7 +11,7 @@ use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use plimsoll_lab::profile::{ProfileKind, ProfilePlan, pprof, take_profile};
 use plimsoll_load::Interrupt;
-use plimsoll_model::Clock as _;
+use plimsoll_model::{Clock as _, with_causes};
 use plimsoll_server::{AdminMethod, AdminPath, Answer, Request, Response, ResponseBody};
 use plimsoll_wire::SystemClock;
 use tokio::sync::oneshot;
@@ -106,15 +106,8 @@ fn profile(duration: Duration, interrupt: &Interrupt) -> Result<Vec<u8>, String>
         kind: ProfileKind::Cpu,
     };
     let begun = SystemClock.wall();
-    let profile = take_profile(&plan, interrupt).map_err(|error| with_cause(&error))?;
+    let profile = take_profile(&plan, interrupt).map_err(|error| with_causes(&error))?;
     pprof::encode(&profile, begun).map_err(|error: io::Error| error.to_string())
-}
-
-fn with_cause(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        None => error.to_string(),
-        Some(cause) => format!("{error}: {cause}"),
-    }
 }
 
 /// The value of `seconds=` in a query.

@@ -1,9 +1,9 @@
 //! The files of an order, in a folder that only this user can read.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use plimsoll_fleet::OrderFile;
+use plimsoll_fleet::{OrderFile, PartError};
 
 /// The files of an order, deleted at its end.
 #[derive(Debug)]
@@ -11,10 +11,9 @@ pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     /// Writes the files.
-    pub(crate) fn new(files: &[OrderFile]) -> Result<Self, String> {
-        let wrong = |path: &Path, error: &dyn std::fmt::Display| {
-            format!("cannot write {}: {error}", path.display())
-        };
+    pub(crate) fn new(files: &[OrderFile]) -> Result<Self, PartError> {
+        let wrong =
+            |path: &Path, error: io::Error| format!("cannot write {}: {error}", path.display());
         let name = format!("plimsoll-agent-{}", plimsoll_fleet::new_run_name());
         let folder = Self(std::env::temp_dir().join(name));
         let mut builder = fs::DirBuilder::new();
@@ -23,10 +22,10 @@ impl Folder {
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder
             .create(&folder.0)
-            .map_err(|error| wrong(&folder.0, &error))?;
+            .map_err(|cause| wrong(&folder.0, cause))?;
         for file in files {
             let path = folder.0.join(&file.name);
-            fs::write(&path, &file.content).map_err(|error| wrong(&path, &error))?;
+            fs::write(&path, &file.content).map_err(|cause| wrong(&path, cause))?;
         }
         Ok(folder)
     }

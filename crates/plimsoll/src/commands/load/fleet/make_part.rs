@@ -1,12 +1,14 @@
 //! What an agent makes of an order: parts of plain loads and of scripts, by the flags of `plimsoll load`.
 
-use plimsoll_fleet::{LoadPart, OrderFile, PartMaker, PreparedPart, RunOrder, Share, Work};
+use plimsoll_fleet::{
+    LoadPart, OrderFile, PartError, PartMaker, PreparedPart, RunOrder, Share, Work,
+};
 use plimsoll_load::{Interrupt, check_reachable};
 
 use super::super::{facts, prepare};
 use super::arguments;
 use super::folder::Folder;
-use crate::problem::{Failed, Problem};
+use crate::problem::Failed;
 
 /// Makes parts of all kinds of runs.
 #[derive(Debug)]
@@ -18,23 +20,27 @@ impl PartMaker for Maker {
         order: &RunOrder,
         files: Vec<OrderFile>,
         share: Share,
-    ) -> Result<Box<dyn PreparedPart>, String> {
+    ) -> Result<Box<dyn PreparedPart>, PartError> {
         let folder = Folder::new(&files)?;
         match order.work {
             Work::Load => load(order, folder, share),
             #[cfg(feature = "k6")]
             Work::Script => super::script_part::prepare(order, folder, share),
             #[cfg(not(feature = "k6"))]
-            Work::Script => Err("this program was built without scripts".to_owned()),
+            Work::Script => Err("this program was built without scripts".into()),
         }
     }
 }
 
-fn load(order: &RunOrder, folder: Folder, share: Share) -> Result<Box<dyn PreparedPart>, String> {
+fn load(
+    order: &RunOrder,
+    folder: Folder,
+    share: Share,
+) -> Result<Box<dyn PreparedPart>, PartError> {
     let args = arguments::of_order(&order.command, folder.path())?;
     let prepared = prepare(&args, &Interrupt::default()).map_err(|failed| text(&failed))?;
     let plan = prepared.compiled.plan;
-    check_reachable(&plan).map_err(|error| Problem::caused_by(&error).message)?;
+    check_reachable(&plan)?;
     Ok(Box::new(LoadPart {
         facts: facts(&plan, None, &[]),
         plan,

@@ -6,14 +6,15 @@ use std::time::{Duration, Instant, SystemTime};
 
 use plimsoll_fleet::{
     Argument, Checksum, Counted, FleetError, FleetOutcome, FleetRun, MemberSecond, Merger,
-    NatsTransport, NotStarted, Note, OrderFile, Work, coordinate, new_run_name,
+    NatsTransport, NotStarted, Note, OrderFile, UnionError, Work, coordinate, new_run_name,
 };
 use plimsoll_k6::{
     ExitCode as K6ExitCode, Invocation, LineSource, Overrides, PartCheck, PartFigures, ScriptParts,
     ScriptUnion, inspect,
 };
 use plimsoll_load::Interrupt;
-use plimsoll_model::Clock as _;
+use plimsoll_load::scenario::UserError;
+use plimsoll_model::{Clock as _, with_causes};
 use plimsoll_script::Level;
 use plimsoll_wire::SystemClock;
 
@@ -117,7 +118,7 @@ impl<'a> ScriptFleet<'a> {
 }
 
 impl ScriptParts for ScriptFleet<'_> {
-    fn run(&self, union: &mut ScriptUnion<'_, '_, '_>) -> Result<(), String> {
+    fn run(&self, union: &mut ScriptUnion<'_, '_, '_>) -> Result<(), UserError> {
         let key = self.args.sign.as_deref().map(read_key).transpose();
         let key = key.map_err(|failed| super::make_part::text(&failed))?;
         let mut on_note = |note: &Note| (self.log)(&show::note(note));
@@ -175,7 +176,7 @@ impl ScriptParts for ScriptFleet<'_> {
             {
                 Ok(())
             }
-            Err(error) => Err(Problem::caused_by(&error).message),
+            Err(error) => Err(with_causes(&error).into()),
         }
     }
 }
@@ -186,9 +187,9 @@ struct ScriptMerger<'u, 'a, 'b, 'c> {
 }
 
 impl Merger for ScriptMerger<'_, '_, '_, '_> {
-    fn set_up(&mut self) -> Result<Option<String>, String> {
+    fn set_up(&mut self) -> Result<Option<String>, UnionError> {
         let data = self.union.prepare();
-        data.ok_or_else(|| "setup() has failed".to_owned())
+        data.ok_or_else(|| UnionError::Other("setup() has failed".into()))
     }
 
     fn begin(&mut self, _workers: usize, _agents: usize, _started: SystemTime) {
@@ -196,9 +197,9 @@ impl Merger for ScriptMerger<'_, '_, '_, '_> {
         self.next_tick = Some(SystemClock.now() + TICK_EVERY);
     }
 
-    fn merge_second(&mut self, second: &MemberSecond) -> Result<Checksum, String> {
+    fn merge_second(&mut self, second: &MemberSecond) -> Result<Checksum, UnionError> {
         let Counted::Script(script) = &second.figures else {
-            return Err("its figures are those of another kind of run".to_owned());
+            return Err(UnionError::Kind);
         };
         let checks = script.checks.iter().map(|check| PartCheck {
             group: check.group.clone(),
@@ -209,12 +210,13 @@ impl Merger for ScriptMerger<'_, '_, '_, '_> {
         let figures = PartFigures {
             at: Duration::from_micros(second.at_us),
             is_last: second.is_last,
-            series: script.series().map_err(|error| error.to_string())?,
+            series: script.series()?,
             checks: checks.collect(),
             groups: script.groups.clone(),
             scenarios: script.scenarios(),
         };
-        self.union.merge_part(second.member, &figures)?;
+        let merged = self.union.merge_part(second.member, &figures);
+        merged.map_err(|error| UnionError::Other(Box::new(error)))?;
         Ok(Checksum::of_script(script))
     }
 

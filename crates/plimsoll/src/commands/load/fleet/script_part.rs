@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use clap::{Args as _, FromArgMatches as _};
 use plimsoll_fleet::{
-    AgentReport, Argument, CheckFigures, Checksum, Counted, PartControl, PartTick, PreparedPart,
-    RunOrder, ScriptFigures, Share,
+    AgentReport, Argument, CheckFigures, Checksum, Counted, PartControl, PartError, PartTick,
+    PreparedPart, RunOrder, ScriptFigures, Share,
 };
 use plimsoll_k6::{
     ExitCode as K6ExitCode, Invocation, LineSource, Overrides, PartFigures, ScriptPart,
@@ -43,13 +43,13 @@ pub(super) fn prepare(
     order: &RunOrder,
     folder: Folder,
     share: Share,
-) -> Result<Box<dyn PreparedPart>, String> {
+) -> Result<Box<dyn PreparedPart>, PartError> {
     let archive = order.files.first().ok_or("the order has no script")?;
     let mut arguments = Vec::new();
     for argument in &order.command {
         match argument {
             Argument::Text(flag) if FLAGS.contains(&flag.as_str()) => arguments.push(flag.clone()),
-            _ => return Err("the order has flags that scripts do not take".to_owned()),
+            _ => return Err("the order has flags that scripts do not take".into()),
         }
     }
     let path = folder.path().join(&archive.name);
@@ -80,7 +80,10 @@ pub(super) fn prepare(
 }
 
 impl PreparedPart for ScriptJob {
-    fn run(self: Box<Self>, control: PartControl<'_>) -> Result<Option<Box<AgentReport>>, String> {
+    fn run(
+        self: Box<Self>,
+        control: PartControl<'_>,
+    ) -> Result<Option<Box<AgentReport>>, PartError> {
         let interrupt = Arc::clone(&control.interrupt);
         let is_interrupted = || interrupt.is_set();
         let control = RefCell::new(control);
@@ -125,7 +128,7 @@ impl PreparedPart for ScriptJob {
             return if interrupt.is_set() || outcome.message.is_empty() {
                 Ok(None)
             } else {
-                Err(outcome.message)
+                Err(outcome.message.into())
             };
         };
         let (mut abort, mut failed) = (None, None);
@@ -135,7 +138,7 @@ impl PreparedPart for ScriptJob {
             // Thresholds are judged over all agents, elsewhere.
             K6ExitCode::Fine | K6ExitCode::ExternalAbort | K6ExitCode::ThresholdsFailed => {}
             _ if outcome.message.is_empty() => {}
-            _ => return Err(outcome.message),
+            _ => return Err(outcome.message.into()),
         }
         let stopped = SystemClock.now().saturating_duration_since(agreed);
         let late = began.saturating_duration_since(agreed);

@@ -83,7 +83,7 @@ impl Reader<'_> {
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         let mut read = |name: &str| {
             let path: PathBuf = folder.join(name);
-            Problems::read(&path)
+            Ok(Problems::read(&path)?)
         };
         match parse(format, &text, &mut read) {
             Ok(file) => Some((file, format, is_doubtful.then(|| appearance(&text)))),

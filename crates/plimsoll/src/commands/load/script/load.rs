@@ -154,7 +154,7 @@ fn sees_system_variables(source: &SourceFlags, default: bool) -> Result<bool, Pr
 fn archived_modules(modules: BTreeMap<String, Vec<u8>>) -> Result<RemoteModules, ModuleLockError> {
     let fetch: Fetch = Box::new(move |url| {
         let found = modules.get(url).cloned();
-        found.ok_or_else(|| "the archive does not have it".to_owned())
+        found.ok_or_else(|| "the archive does not have it".into())
     });
     RemoteModules::new(None, None, fetch)
 }

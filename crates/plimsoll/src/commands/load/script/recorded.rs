@@ -23,7 +23,7 @@ pub(super) fn write(source: &Path, script: &str) -> Result<(), Problem> {
     let bytes = Problems::read(source).map_err(wrong)?;
     let text = String::from_utf8(bytes).map_err(|_| wrong(format!("{shown} is not UTF-8")))?;
     let folder = source.parent().unwrap_or(Path::new(""));
-    let mut read = |name: &str| Problems::read(&folder.join(name));
+    let mut read = |name: &str| Ok(Problems::read(&folder.join(name))?);
     let file = parse(Format::detect(&shown, &text), &text, &mut read);
     let file = file.map_err(|remarks| {
         let lines = remarks

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use plimsoll_client::fetch::{Ask, FetchLimits, Fetcher};
 use plimsoll_client::{ConnectOptions, ConnectPlan, Connector, ProxyRules};
-use plimsoll_k6::{Fetch, ModuleLockError, RemoteModules};
+use plimsoll_k6::{Fetch, ModuleFetchError, ModuleLockError, RemoteModules};
 use plimsoll_wire::tls::TlsSettings;
 use url::Url;
 
@@ -34,19 +34,18 @@ pub(super) fn modules(
 }
 
 /// Scripts have few modules of this kind: each has a connection of its own.
-fn fetch(url: &str, proxies: ProxyRules) -> Result<Vec<u8>, String> {
-    let url = Url::parse(url).map_err(|error| error.to_string())?;
+fn fetch(url: &str, proxies: ProxyRules) -> Result<Vec<u8>, ModuleFetchError> {
+    let url = Url::parse(url)?;
     let settings = TlsSettings {
         alpn: vec![b"http/1.1".to_vec()],
         ..TlsSettings::default()
     };
     let plan = ConnectPlan::new(ConnectOptions {
-        tls: Some(settings.compile().map_err(|error| error.to_string())?),
+        tls: Some(settings.compile()?),
         proxies,
         timeout: Some(TIMEOUT),
         ..ConnectOptions::default()
     });
-    let plan = plan.map_err(|error| error.to_string())?;
     let limits = FetchLimits {
         timeout: TIMEOUT,
         bytes: MOST_BYTES,
@@ -55,16 +54,12 @@ fn fetch(url: &str, proxies: ProxyRules) -> Result<Vec<u8>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    let runtime = runtime.map_err(|error| error.to_string())?;
-    let fetcher = Fetcher::over(Connector::new(Arc::new(plan)), limits);
+    let fetcher = Fetcher::over(Connector::new(Arc::new(plan?)), limits);
     let fetching = Box::pin(fetcher.get(&url, Ask::default()));
-    let result = tokio::task::LocalSet::new().block_on(&runtime, fetching);
-    let response = result.map_err(|error| error.to_string())?;
+    let result = tokio::task::LocalSet::new().block_on(&runtime?, fetching);
+    let response = result?;
     if response.status != 200 {
-        return Err(format!(
-            "the server responded with status {}",
-            response.status
-        ));
+        return Err(format!("the server responded with status {}", response.status).into());
     }
     Ok(response.content)
 }

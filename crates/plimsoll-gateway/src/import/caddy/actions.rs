@@ -1,0 +1,168 @@
+//! What responds to requests, with what they pass before it, as routes.
+
+use plimsoll_model::document::toml_string;
+
+use super::super::nginx::Directive;
+use super::super::toml::Keys;
+use super::matcher::{Matcher, PathMatch};
+use super::responses::{answer, without_prefix};
+use super::sites::listener_name;
+
+/// Something that responds, and when.
+#[derive(Debug, Clone)]
+pub(super) struct Action {
+    pub(super) matcher: Matcher,
+    pub(super) response: Response,
+    /// What requests pass before it.
+    pub(super) passed: Passed,
+    pub(super) directive: Directive,
+    /// Other routes lead to it, clients do not.
+    pub(super) name: Option<String>,
+}
+
+/// The action of a route.
+#[derive(Debug, Clone)]
+pub(super) enum Response {
+    /// The keys of `proxy`.
+    Proxy(Keys),
+    /// The keys of `files`, and the route that takes what is no file.
+    Files(Keys, Option<String>),
+    /// `respond` or `redirect`.
+    Other(Keys),
+}
+
+/// What requests and responses pass.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Passed {
+    pub(super) keys: Keys,
+    pub(super) request: Fields,
+    pub(super) response: Fields,
+    /// `auth` of a proxy.
+    pub(super) auth: Option<String>,
+    /// `max_request` of a proxy.
+    pub(super) max_request: Option<String>,
+}
+
+/// Changes of fields.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Fields {
+    pub(super) set: Keys,
+    pub(super) add: Keys,
+    pub(super) removed: Vec<String>,
+}
+impl Action {
+    /// One route for each of its paths.
+    pub(super) fn routes(&self, host: Option<&str>, port: u16) -> Vec<Keys> {
+        let paths: Vec<Option<&PathMatch>> = match self.matcher.paths.as_slice() {
+            [] => vec![None],
+            paths => paths.iter().map(Some).collect(),
+        };
+        let made = paths.into_iter().map(|path| {
+            let mut keys = Keys::default();
+            keys.text("listen", &listener_name(port));
+            if let Some(host) = host {
+                keys.text("host", host.trim_matches(['[', ']']));
+            }
+            match path {
+                Some(path) => path.set(&mut keys),
+                None => keys.text("prefix", "/"),
+            }
+            keys.inherit(&self.matcher.conditions);
+            self.write(&mut keys);
+            keys
+        });
+        made.collect()
+    }
+}
+
+impl Action {
+    /// The action and what requests pass before it.
+    fn write(&self, keys: &mut Keys) {
+        let passed = &self.passed;
+        match (&self.response, &passed.auth) {
+            (Response::Proxy(proxy), auth) => {
+                let mut proxy = proxy.clone();
+                // A path alone has no prefix.
+                if let (Some(PathMatch::Exact(path)), Some(_)) =
+                    (self.matcher.paths.first(), proxy.get("strip"))
+                {
+                    proxy.remove("strip");
+                    proxy.set("rewrite", without_prefix(path));
+                }
+                if let Some(auth) = auth {
+                    proxy.set("auth", auth.clone());
+                }
+                if let Some(most) = &passed.max_request {
+                    proxy.set("max_request", most.clone());
+                }
+                let is_plain = proxy.pairs().count() == 1;
+                match proxy.get("to").filter(|_| is_plain) {
+                    Some(to) => keys.set("proxy", to),
+                    None => keys.set("proxy", proxy.inline()),
+                }
+            }
+            // A service authorizes requests that are forwarded alone.
+            (_, Some(_)) => keys.inherit(&answer("403", "")),
+            (Response::Files(files, leads), None) => {
+                keys.set("files", files.inline());
+                if let Some(name) = leads {
+                    let lead = format!("{{ to = {}, status = \"own\" }}", toml_string(name));
+                    keys.set("on_status", format!("{{ 404 = {lead}, 405 = {lead} }}"));
+                }
+            }
+            (Response::Other(other), None) => keys.inherit(other),
+        }
+        keys.inherit(&passed.keys);
+        for (key, fields) in [
+            ("request_headers", &passed.request),
+            ("response_headers", &passed.response),
+        ] {
+            if let Some(fields) = fields.inline() {
+                keys.set(key, fields);
+            }
+        }
+    }
+}
+
+impl Passed {
+    /// The same, and that of another layer.
+    pub(super) fn join(&mut self, other: &Self) {
+        for (key, value) in other.keys.pairs() {
+            self.keys.set(key, value);
+        }
+        self.request.join(&other.request);
+        self.response.join(&other.response);
+        if other.auth.is_some() {
+            self.auth.clone_from(&other.auth);
+        }
+        if other.max_request.is_some() {
+            self.max_request.clone_from(&other.max_request);
+        }
+    }
+}
+
+impl Fields {
+    pub(super) fn join(&mut self, other: &Self) {
+        self.set.inherit(&other.set);
+        self.add.inherit(&other.add);
+        self.removed.extend(other.removed.iter().cloned());
+    }
+
+    /// As a table; `None` if nothing changes.
+    fn inline(&self) -> Option<String> {
+        let mut keys = Keys::default();
+        for (key, table) in [("set", &self.set), ("add", &self.add)] {
+            if !table.is_empty() {
+                keys.set(key, table.inline());
+            }
+        }
+        if !self.removed.is_empty() {
+            let names = self.removed.iter().map(|it| toml_string(it));
+            keys.set(
+                "remove",
+                format!("[{}]", names.collect::<Vec<_>>().join(", ")),
+            );
+        }
+        (!keys.is_empty()).then(|| keys.inline())
+    }
+}

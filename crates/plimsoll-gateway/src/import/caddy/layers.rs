@@ -1,0 +1,150 @@
+//! Directives that requests and responses pass: fields, compression, passwords.
+
+use plimsoll_model::document::{toml_key, toml_string};
+
+use super::super::nginx::Directive;
+use super::actions::{Fields, Passed};
+use super::handlers::{HANDLERS, Scope};
+use super::matcher::{Matcher, Named};
+use super::proxies;
+use super::values::{size, with_places};
+
+/// Directives that say nothing about what is served.
+const SILENT: [&str; 7] = [
+    "bind",
+    "log",
+    "tls",
+    "tracing",
+    "log_skip",
+    "log_append",
+    "skip_log",
+];
+/// Something that every request of a matcher passes.
+pub(super) struct Layer {
+    pub(super) matcher: Matcher,
+    pub(super) passed: Passed,
+    pub(super) directive: Directive,
+    /// It keeps clients out.
+    pub(super) is_guard: bool,
+}
+/// What a directive that does not respond makes of the requests that pass it.
+pub(super) fn layer(
+    directive: &Directive,
+    named: &Named<'_>,
+    scope: &mut Scope<'_>,
+) -> Option<Layer> {
+    let name = directive.name.as_str();
+    let is_known = HANDLERS.contains(&name) || SILENT.contains(&name) || name.starts_with('@');
+    if is_known || matches!(name, "root" | "try_files" | "rewrite" | "uri") {
+        return None;
+    }
+    let is_guard = matches!(name, "basic_auth" | "basicauth" | "forward_auth");
+    let found = named.of(directive);
+    let (matcher, arguments) = match found {
+        Ok(found) => found,
+        // Rather too much is kept out.
+        Err(_) if is_guard => (
+            Matcher::default(),
+            directive.arguments.get(1..).unwrap_or_default(),
+        ),
+        Err(reason) => {
+            scope.notes.add(directive, format!("left out: {reason}"));
+            return None;
+        }
+    };
+    let mut passed = Passed::default();
+    match name {
+        "encode" => {
+            let known = ["zstd", "gzip", "br"];
+            let codings = arguments.iter().filter(|it| known.contains(&it.as_str()));
+            let codings: Vec<_> = codings.map(|it| toml_string(it)).collect();
+            let value = match codings.as_slice() {
+                [] => "true".to_owned(),
+                codings => format!("{{ codings = [{}] }}", codings.join(", ")),
+            };
+            passed.keys.set("compress", value);
+        }
+        "header" => passed.response = fields(directive, arguments, scope),
+        "request_header" => passed.request = fields(directive, arguments, scope),
+        "request_body" => {
+            let most = directive.last("max_size");
+            passed.max_request = most.and_then(|it| size(it.argument(0)));
+        }
+        "basic_auth" | "basicauth" => {
+            passed.keys.set("basic_auth", passwords(directive, scope));
+        }
+        "forward_auth" => {
+            let auth = proxies::forward_auth(directive, arguments, scope);
+            passed.auth = Some(auth);
+        }
+        _ => {
+            scope.notes.left_out(directive);
+            return None;
+        }
+    }
+    Some(Layer {
+        matcher,
+        passed,
+        directive: directive.clone(),
+        is_guard,
+    })
+}
+
+/// `header` in one line or as a block.
+fn fields(directive: &Directive, arguments: &[String], scope: &mut Scope<'_>) -> Fields {
+    let mut lines: Vec<(&str, &[String])> = Vec::new();
+    if let Some((name, rest)) = arguments.split_first() {
+        lines.push((name, rest));
+    }
+    let within = directive.block.iter().filter(|it| it.name != "defer");
+    lines.extend(within.map(|it| (it.name.as_str(), it.arguments.as_slice())));
+    let mut fields = Fields::default();
+    for (name, values) in lines {
+        if let Some(name) = name.strip_prefix('-') {
+            fields.removed.push(name.to_owned());
+            continue;
+        }
+        let [value] = values else {
+            let message =
+                format!("`{name}` is left out: it has no value, or replaces a part of one");
+            scope.notes.add(directive, message);
+            continue;
+        };
+        let (table, name) = match name.strip_prefix('+') {
+            Some(name) => (&mut fields.add, name),
+            None => (&mut fields.set, name.trim_start_matches(['?', '>'])),
+        };
+        match with_places(value, false) {
+            Ok(value) => table.text(name, &value),
+            Err(place) => {
+                let message = format!("`{name}` is left out: {place}");
+                scope.notes.add(directive, message);
+            }
+        }
+    }
+    fields
+}
+
+/// `basic_auth` with names and hashes.
+fn passwords(directive: &Directive, scope: &mut Scope<'_>) -> String {
+    let mut users = Vec::new();
+    for user in &directive.block {
+        let hash = user.argument(0);
+        if hash.starts_with('$') {
+            users.push(format!("{} = {}", toml_key(&user.name), toml_string(hash)));
+        } else {
+            scope.notes.add(
+                user,
+                format!(
+                    "`{}` cannot sign in: the hash is not one such as $2a$…",
+                    user.name
+                ),
+            );
+        }
+    }
+    if users.is_empty() {
+        // Nobody gets in, rather than everybody.
+        users.push("nobody = \"*\"".to_owned());
+    }
+    format!("{{ users = {{ {} }} }}", users.join(", "))
+}

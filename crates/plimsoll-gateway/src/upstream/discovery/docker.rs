@@ -1,0 +1,369 @@
+//! Containers of Docker or podman with labels, listed anew whenever one starts, stops or changes its health.
+//!
+//! Source: Docker's Engine API, "List containers" and "Monitor events", which podman serves too.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use plimsoll_client::fetch::FetchedLines;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::api::{Api, ApiAccess, encoded};
+use super::{ListFuture, Listed, ServerScheme, ServerSource, SourceError};
+use crate::upstream::ServerPlan;
+
+/// For a list, and for the head of the events.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Without an event the containers are listed all the same: an engine may have lost some.
+const AGAIN: Duration = Duration::from_mins(1);
+
+/// Events come in groups: a container that starts makes five.
+const TOGETHER: Duration = Duration::from_millis(100);
+
+/// The label that names an upstream.
+pub(crate) const LABEL: &str = "plimsoll.upstream";
+
+/// Labels of a container that say more about it.
+const PORT: &str = "plimsoll.port";
+const WEIGHT: &str = "plimsoll.weight";
+const BACKUP: &str = "plimsoll.backup";
+
+/// `docker` of an upstream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DockerPlan {
+    /// Containers have all of these: names, or `name=value`.
+    pub(crate) labels: Vec<String>,
+    /// Unless a label of the container gives it, or it has one port alone.
+    pub(crate) port: Option<u16>,
+    /// The network whose address is used, for containers that are in several.
+    pub(crate) network: Option<String>,
+    pub(crate) scheme: ServerScheme,
+    pub(crate) access: ApiAccess,
+}
+
+impl fmt::Display for DockerPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.labels.join(" "))
+    }
+}
+
+/// The lists of an engine.
+pub(super) struct Docker {
+    plan: DockerPlan,
+    api: Api,
+    /// Opened before the first list, so that nothing is missed between them.
+    events: Option<FetchedLines>,
+    is_listed: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Container {
+    id: String,
+    #[serde(default)]
+    names: Vec<String>,
+    #[serde(default)]
+    labels: Option<BTreeMap<String, String>>,
+    #[serde(default)]
+    ports: Option<Vec<Port>>,
+    /// Such as `Up 2 minutes (unhealthy)`.
+    #[serde(default)]
+    status: String,
+    #[serde(default)]
+    network_settings: NetworkSettings,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Port {
+    #[serde(default)]
+    private_port: u16,
+    #[serde(default, rename = "Type")]
+    protocol: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct NetworkSettings {
+    #[serde(default)]
+    networks: Option<BTreeMap<String, Network>>,
+}
+
+#[derive(Deserialize)]
+struct Network {
+    #[serde(default, rename = "IPAddress")]
+    address: String,
+    #[serde(default, rename = "GlobalIPv6Address")]
+    address_v6: String,
+}
+
+impl Docker {
+    pub(super) fn new(plan: &DockerPlan) -> Result<Self, SourceError> {
+        let name = "a container engine";
+        let authorization = ("authorization", "Bearer ");
+        Ok(Self {
+            api: Api::new(&plan.access, name, authorization, TIMEOUT)?,
+            plan: plan.clone(),
+            events: None,
+            is_listed: false,
+        })
+    }
+
+    async fn list(&mut self) -> Result<Listed, SourceError> {
+        if self.is_listed {
+            self.is_listed = false;
+            self.wait().await?;
+        }
+        if self.events.is_none() {
+            let filters = json!({"type": ["container"], "label": self.plan.labels});
+            let path = format!("/events?filters={}", encoded(&filters.to_string()));
+            let opened = self.api.lines(&path).await;
+            self.events = Some(opened.map_err(|refused| refused.error)?);
+        }
+        let filters = json!({"status": ["running"], "label": self.plan.labels});
+        let path = format!("/containers/json?filters={}", encoded(&filters.to_string()));
+        let (containers, _) = self.api.get::<Vec<Container>>(&path).await?;
+        self.is_listed = true;
+        Ok(listed(&self.plan, &containers))
+    }
+
+    /// Returns once a container may have changed.
+    async fn wait(&mut self) -> Result<(), SourceError> {
+        let Some(events) = &mut self.events else {
+            return Ok(());
+        };
+        let patience = Duration::MAX;
+        let Ok(event) = tokio::time::timeout(AGAIN, events.next(patience)).await else {
+            return Ok(());
+        };
+        match event {
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                self.events = None;
+                return Err(SourceError::Answer {
+                    api: "a container engine",
+                    reason: "it has ended the events".to_owned(),
+                });
+            }
+            Err(error) => {
+                self.events = None;
+                return Err(error.into());
+            }
+        }
+        // The others of the group.
+        while let Ok(Ok(Some(_))) = tokio::time::timeout(TOGETHER, events.next(patience)).await {}
+        Ok(())
+    }
+}
+
+impl ServerSource for Docker {
+    fn next(&mut self) -> ListFuture<'_> {
+        Box::pin(self.list())
+    }
+}
+
+/// One server for each container that is not unhealthy, nor about to find out.
+fn listed(plan: &DockerPlan, containers: &[Container]) -> Listed {
+    let mut servers = BTreeMap::new();
+    let mut left_out = Vec::new();
+    for container in containers {
+        let is_unhealthy = container.status.contains("(unhealthy)");
+        if is_unhealthy || container.status.contains("(health: starting)") {
+            continue;
+        }
+        let place = container
+            .port(plan)
+            .and_then(|port| Ok((container.address(plan)?, port)));
+        let (host, port) = match place {
+            Ok(place) => place,
+            Err(reason) => {
+                left_out.push(reason.to_string());
+                continue;
+            }
+        };
+        let label = |name: &str| container.labels.as_ref()?.get(name);
+        let weight = label(WEIGHT).and_then(|text| text.parse().ok());
+        let is_backup = label(BACKUP).is_some_and(|text| text == "true");
+        if let Some(server) = plan.scheme.server(&host, port) {
+            let server = ServerPlan {
+                weight: weight.unwrap_or(1).min(1000),
+                is_backup,
+                ..server
+            };
+            servers.insert((host, port), server);
+        }
+    }
+    Listed {
+        servers: servers.into_values().collect(),
+        left_out,
+    }
+}
+
+/// Why a container is no server, although its labels say so.
+#[derive(Debug, thiserror::Error)]
+enum NotUsable {
+    #[error("the label {PORT} of the container {container} is `{text}`, which is no port")]
+    Label { container: String, text: String },
+    #[error(
+        "the container {container} has {count} ports: give `port` in `docker`, or the label {PORT}"
+    )]
+    Ports { container: String, count: usize },
+    #[error("the container {container} is not in the network {network}")]
+    Network { container: String, network: String },
+}
+
+impl Container {
+    fn name(&self) -> &str {
+        let name = self.names.first().unwrap_or(&self.id);
+        name.trim_start_matches('/')
+    }
+
+    /// The one of its label, of the upstream, or the only one that it has.
+    fn port(&self, plan: &DockerPlan) -> Result<u16, NotUsable> {
+        let label = self.labels.as_ref().and_then(|labels| labels.get(PORT));
+        if let Some(text) = label {
+            let port = text.parse::<u16>().ok().filter(|port| *port > 0);
+            return port.ok_or_else(|| NotUsable::Label {
+                container: self.name().to_owned(),
+                text: text.clone(),
+            });
+        }
+        if let Some(port) = plan.port {
+            return Ok(port);
+        }
+        let ports = self.ports.iter().flatten();
+        let ports = ports.filter(|port| port.protocol != "udp");
+        let mut ports: Vec<_> = ports.map(|port| port.private_port).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        match ports.as_slice() {
+            [port] => Ok(*port),
+            _ => Err(NotUsable::Ports {
+                container: self.name().to_owned(),
+                count: ports.len(),
+            }),
+        }
+    }
+
+    fn address(&self, plan: &DockerPlan) -> Result<String, NotUsable> {
+        let networks = self.network_settings.networks.as_ref();
+        let found = match (&plan.network, networks) {
+            (Some(name), networks) => {
+                let network = networks.and_then(|networks| networks.get(name));
+                Some(network.ok_or_else(|| NotUsable::Network {
+                    container: self.name().to_owned(),
+                    network: name.clone(),
+                })?)
+            }
+            (None, networks) => networks.and_then(|networks| networks.values().next()),
+        };
+        let address = found.map(|network| match network.address.as_str() {
+            "" => network.address_v6.clone(),
+            address => address.to_owned(),
+        });
+        // One in the network of the host has no address of its own.
+        Ok(address
+            .filter(|address| !address.is_empty())
+            .unwrap_or_else(|| "127.0.0.1".to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_wire::tls::Trust;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn plan(port: Option<u16>, network: Option<&str>) -> DockerPlan {
+        DockerPlan {
+            labels: vec![format!("{LABEL}=api")],
+            port,
+            network: network.map(str::to_owned),
+            scheme: ServerScheme::Http,
+            access: ApiAccess {
+                base: "http://localhost".to_owned(),
+                socket: None,
+                trust: Trust::PublicRoots,
+                token: None,
+            },
+        }
+    }
+
+    fn container(name: &str, labels: &Value, status: &str, ports: &[u16]) -> Value {
+        let ports: Vec<_> = ports
+            .iter()
+            .map(|port| json!({"PrivatePort": port, "Type": "tcp"}))
+            .collect();
+        json!({
+            "Id": "abc", "Names": [format!("/{name}")], "Labels": labels, "Status": status, "Ports": ports,
+            "NetworkSettings": {"Networks": {
+                "back": {"IPAddress": "172.18.0.2"}, "front": {"IPAddress": "172.19.0.2"}, "host": {"IPAddress": ""}
+            }},
+        })
+    }
+
+    /// The server that a container is, or why it is none.
+    fn found(plan: &DockerPlan, container: &Value) -> Vec<String> {
+        let containers: Vec<Container> = serde_json::from_value(json!([container])).unwrap();
+        let Listed { servers, left_out } = listed(plan, &containers);
+        let servers = servers.iter().map(|it| {
+            let backup = if it.is_backup { " backup" } else { "" };
+            format!("{} {}{backup}", it.name(), it.weight)
+        });
+        servers.chain(left_out).collect()
+    }
+
+    #[test]
+    fn a_container_is_a_server_by_its_labels_networks_and_health() {
+        let none = json!({});
+        let up = "Up 2 minutes";
+        let found = |labels: &Value, status: &str, ports: &[u16], port, network| {
+            found(
+                &plan(port, network),
+                &container("web", labels, status, ports),
+            )
+        };
+        assert_eq!(found(&none, up, &[80], None, None), ["http://172.18.0.2 1"]);
+        let labels =
+            json!({"plimsoll.port": "81", "plimsoll.weight": "5", "plimsoll.backup": "true"});
+        let backup = ["http://172.19.0.2:81 5 backup"];
+        assert_eq!(
+            found(&labels, up, &[80, 90], Some(82), Some("front")),
+            backup
+        );
+        assert_eq!(
+            found(&none, up, &[], Some(82), Some("host")),
+            ["http://127.0.0.1:82 1"]
+        );
+        for status in ["Up 1 second (health: starting)", "Up 5 minutes (unhealthy)"] {
+            assert_eq!(found(&none, status, &[80], None, None), [""; 0]);
+        }
+        for (labels, ports, network, expected) in [
+            (
+                &none,
+                &[80, 90][..],
+                None,
+                "web has 2 ports: give `port` in `docker`, or the label plimsoll.port",
+            ),
+            (
+                &none,
+                &[80],
+                Some("other"),
+                "web is not in the network other",
+            ),
+            (
+                &json!({"plimsoll.port": "x"}),
+                &[80],
+                None,
+                "web is `x`, which is no port",
+            ),
+        ] {
+            let found = found(labels, up, ports, None, network);
+            assert!(found[0].ends_with(expected), "{found:?}");
+        }
+    }
+}
