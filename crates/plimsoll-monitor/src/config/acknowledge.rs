@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_client::oidc::is_protected;
 use plimsoll_model::document::{Table, as_text};
 use url::Url;
 
-use crate::config::is_protected;
 use crate::notify::AcknowledgePlan;
 
 /// A shorter time would end while people look for their phone.
