@@ -153,12 +153,19 @@ impl OidcPlan {
         unmet.map(|it| it.name.as_str())
     }
 
-    /// The response where the provider fails, which is reported once.
+    /// The response where the provider fails, which is reported once. What it shows is what the browser brought; where the
+    /// provider is and how it fails is in the log alone.
     fn failed(&self, error: &OidcError, status: StatusCode) -> Response {
         if !self.has_failed.swap(true, Ordering::Relaxed) {
             let message = format!("sign-in fails: {error}");
             let notice = Notice::new(Severity::Warning, message).about(&self.client.issuer);
             self.notices.report(&notice);
+        }
+        if status == StatusCode::BAD_GATEWAY {
+            return page::failed(
+                status,
+                "sign-in fails: the provider does not answer as it should",
+            );
         }
         page::failed(
             status,

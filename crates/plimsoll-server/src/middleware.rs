@@ -131,9 +131,13 @@ impl Middleware {
         own
     }
 
-    /// `inner` with all layers over it but guards, which are of a worker.
+    /// `inner` with all layers over it.
+    ///
+    /// # Panics
+    ///
+    /// If there are guards, which are made for a worker: without them each request would pass.
     pub fn over(&self, inner: Rc<dyn Action>) -> Rc<dyn Action> {
-        debug_assert!(self.guards.is_empty(), "guards are made for a worker");
+        assert!(self.guards.is_empty(), "guards are made for a worker");
         self.layered(None, inner, |action| action)
     }
 

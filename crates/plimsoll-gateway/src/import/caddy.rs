@@ -8,11 +8,17 @@ mod handlers;
 
 mod layers;
 
+mod maps;
+
 mod matcher;
 
 mod proxies;
 
 mod responses;
+
+mod rewriting;
+
+mod rows;
 
 mod sites;
 
@@ -61,7 +67,7 @@ pub fn import_caddy(
     }
     let mut sites = Sites::new(&parsed.options, &mut notes);
     for site in &parsed.sites {
-        sites.add(site, &mut notes);
+        sites.add(site, parsed.sites.len() == 1, &mut notes);
     }
     if !sites.has_listener() {
         let first = parsed.sites.first();

@@ -144,7 +144,7 @@ fn alternative_names(tls: &TlsInfo, out: &mut Vec<u8>) -> bool {
 }
 
 /// Appends the element of a certificate in `X-Forwarded-Client-Cert`, as Envoy's HTTP connection manager documents it:
-/// `key=value` with semicolons between, values with `,`, `;`, `=` or `"` in quotes.
+/// `key=value` with semicolons between, values with `,`, `;` or `=` in quotes.
 fn forwarded(
     tls: &TlsInfo,
     certificate: &CertificateDer<'_>,
@@ -180,37 +180,53 @@ fn forwarded(
     };
     if parts.has(ForwardedPart::Subject) {
         begin("Subject", out);
-        quoted(&names.subject, true, out);
+        quoted_subject(&names.subject, out);
     }
     for name in &names.alternatives {
         match name {
             AlternativeName::Uri(name) if parts.has(ForwardedPart::Uri) => {
                 begin("URI", out);
-                quoted(name, false, out);
+                quoted(name, out);
             }
             AlternativeName::Dns(name) if parts.has(ForwardedPart::Dns) => {
                 begin("DNS", out);
-                quoted(name, false, out);
+                quoted(name, out);
             }
             _ => {}
         }
     }
 }
 
-/// Appends a value, in quotes where it needs them, or `always`.
-fn quoted(value: &str, always: bool, out: &mut Vec<u8>) {
-    if !always && !value.contains([',', ';', '=', '"']) {
+/// Appends a name by RFC 4514 in quotes. Its quotes and backslashes stand as `\22` and `\5C` (section 2.4), so that it ends
+/// at the same byte for every reader, however that one treats a backslash before a quote.
+fn quoted_subject(subject: &str, out: &mut Vec<u8>) {
+    out.push(b'"');
+    let mut characters = subject.chars();
+    while let Some(character) = characters.next() {
+        let escaped = match (character, characters.as_str().as_bytes().first()) {
+            ('\\', Some(b'"')) => "\\22",
+            ('\\', Some(b'\\')) => "\\5C",
+            _ => {
+                let mut bytes = [0; 4];
+                out.extend_from_slice(character.encode_utf8(&mut bytes).as_bytes());
+                continue;
+            }
+        };
+        characters.next();
+        out.extend_from_slice(escaped.as_bytes());
+    }
+    out.push(b'"');
+}
+
+/// Appends a URI or a host name, in quotes where it needs them. Quotes and backslashes, which neither of them may have, are
+/// percent-encoded.
+fn quoted(value: &str, out: &mut Vec<u8>) {
+    let value = value.replace('"', "%22").replace('\\', "%5C");
+    if value.contains([',', ';', '=']) {
+        out.extend_from_slice(format!("\"{value}\"").as_bytes());
+    } else {
         out.extend_from_slice(value.as_bytes());
-        return;
     }
-    out.push(b'"');
-    for byte in value.bytes() {
-        if byte == b'"' {
-            out.push(b'\\');
-        }
-        out.push(byte);
-    }
-    out.push(b'"');
 }
 
 /// Appends PEM in which all but letters, digits and `-._~` are percent-encoded.
@@ -243,17 +259,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_quoted_as_envoy_reads_them() {
+    fn names_end_where_every_reader_ends_them() {
         for (value, expected) in [
             ("spiffe://a/b", "spiffe://a/b"),
-            ("a;Subject=\"root\"", "\"a;Subject=\\\"root\\\"\""),
+            ("a;Subject=\"root\"", "\"a;Subject=%22root%22\""),
+            ("a\\\";URI=b", "\"a%5C%22;URI=b\""),
             ("a,b", "\"a,b\""),
             ("a=b", "\"a=b\""),
         ] {
             let mut out = Vec::new();
-            quoted(value, false, &mut out);
+            quoted(value, &mut out);
             assert_eq!(String::from_utf8(out).unwrap(), expected);
         }
+        for (subject, expected) in [
+            ("CN=a,O=b\\, c", "\"CN=a,O=b\\, c\""),
+            (
+                "CN=x\\\"\\;URI=spiffe://root",
+                "\"CN=x\\22\\;URI=spiffe://root\"",
+            ),
+            ("CN=x\\\\", "\"CN=x\\5C\""),
+            ("CN=\\\\\\\"é", "\"CN=\\5C\\22é\""),
+        ] {
+            let mut out = Vec::new();
+            quoted_subject(subject, &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn parts_of_an_element_have_names() {
         assert_eq!(
             ForwardedParts::parse("hash,subject,uri,dns"),
             Some(ForwardedParts::USUAL)

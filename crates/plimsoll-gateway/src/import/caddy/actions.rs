@@ -4,6 +4,7 @@ use plimsoll_model::document::toml_string;
 
 use super::super::nginx::Directive;
 use super::super::toml::Keys;
+use super::maps::Maps;
 use super::matcher::{Matcher, PathMatch};
 use super::responses::{answer, without_prefix};
 use super::sites::listener_name;
@@ -20,7 +21,7 @@ pub(super) struct Action {
     pub(super) name: Option<String>,
 }
 
-/// The action of a route.
+/// The action of a route. What `handle_path` takes off is the value of `strip`, until [`Action::settle`].
 #[derive(Debug, Clone)]
 pub(super) enum Response {
     /// The keys of `proxy`.
@@ -41,6 +42,8 @@ pub(super) struct Passed {
     pub(super) auth: Option<String>,
     /// `max_request` of a proxy.
     pub(super) max_request: Option<String>,
+    /// Something that keeps clients out cannot be said: they are all kept out.
+    pub(super) is_closed: bool,
 }
 
 /// Changes of fields.
@@ -51,8 +54,60 @@ pub(super) struct Fields {
     pub(super) removed: Vec<String>,
 }
 impl Action {
+    pub(super) fn new(matcher: Matcher, response: Response, directive: &Directive) -> Self {
+        Self {
+            matcher,
+            response,
+            passed: Passed::default(),
+            directive: directive.clone(),
+            name: None,
+        }
+    }
+
+    /// What it takes off the beginning of paths, without a slash at its end.
+    fn taken(&self) -> Option<String> {
+        let (Response::Proxy(keys) | Response::Files(keys, _)) = &self.response else {
+            return None;
+        };
+        keys.get("strip").and_then(text)
+    }
+
+    /// Makes expressions of prefixes that a folder would be looked up without, though nothing takes them off.
+    pub(super) fn keep_prefixes(&mut self) {
+        let taken = self.taken().unwrap_or_default();
+        if !matches!(self.response, Response::Files(..)) {
+            return;
+        }
+        for path in &mut self.matcher.paths {
+            if !path.is_prefix(&taken) {
+                *path = path.to_regex();
+            }
+        }
+    }
+
+    /// Writes what is taken off in the way that fits the paths.
+    pub(super) fn settle(&mut self) {
+        let Some(taken) = self.taken() else {
+            return;
+        };
+        let is_own = self.matcher.paths.iter().all(|it| it.is_prefix(&taken))
+            && !self.matcher.paths.is_empty();
+        match &mut self.response {
+            Response::Proxy(proxy) => {
+                proxy.remove("strip");
+                if is_own {
+                    proxy.set("strip", "true");
+                } else {
+                    proxy.set("rewrite", without_prefix(&taken));
+                }
+            }
+            Response::Files(files, _) if is_own => files.remove("strip"),
+            Response::Files(..) | Response::Other(_) => {}
+        }
+    }
+
     /// One route for each of its paths.
-    pub(super) fn routes(&self, host: Option<&str>, port: u16) -> Vec<Keys> {
+    pub(super) fn routes(&self, host: Option<&str>, port: u16, maps: &mut Maps) -> Vec<Keys> {
         let paths: Vec<Option<&PathMatch>> = match self.matcher.paths.as_slice() {
             [] => vec![None],
             paths => paths.iter().map(Some).collect(),
@@ -67,7 +122,7 @@ impl Action {
                 Some(path) => path.set(&mut keys),
                 None => keys.text("prefix", "/"),
             }
-            keys.inherit(&self.matcher.conditions);
+            self.matcher.set(&mut keys, maps);
             self.write(&mut keys);
             keys
         });
@@ -79,16 +134,13 @@ impl Action {
     /// The action and what requests pass before it.
     fn write(&self, keys: &mut Keys) {
         let passed = &self.passed;
+        if passed.is_closed {
+            keys.inherit(&answer("501", "not translated\n"));
+            return;
+        }
         match (&self.response, &passed.auth) {
             (Response::Proxy(proxy), auth) => {
                 let mut proxy = proxy.clone();
-                // A path alone has no prefix.
-                if let (Some(PathMatch::Exact(path)), Some(_)) =
-                    (self.matcher.paths.first(), proxy.get("strip"))
-                {
-                    proxy.remove("strip");
-                    proxy.set("rewrite", without_prefix(path));
-                }
                 if let Some(auth) = auth {
                     proxy.set("auth", auth.clone());
                 }
@@ -124,9 +176,22 @@ impl Action {
     }
 }
 
+/// The text of a value of TOML, which is written as in JSON.
+fn text(value: &str) -> Option<String> {
+    serde_json::from_str(value).ok()
+}
+
 impl Passed {
     /// The same, and that of another layer.
     pub(super) fn join(&mut self, other: &Self) {
+        // A route has one of each, and clients have to get past both.
+        let basic = |it: &Self| it.keys.get("basic_auth").map(str::to_owned);
+        let is_double = |one: Option<String>, other: Option<String>| {
+            one.is_some() && other.is_some() && one != other
+        };
+        self.is_closed |= other.is_closed
+            || is_double(basic(self), basic(other))
+            || is_double(self.auth.clone(), other.auth.clone());
         for (key, value) in other.keys.pairs() {
             self.keys.set(key, value);
         }

@@ -4,13 +4,13 @@ use plimsoll_model::document::{toml_key, toml_string};
 
 use super::super::nginx::Directive;
 use super::actions::{Fields, Passed};
-use super::handlers::{HANDLERS, Scope};
+use super::handlers::Scope;
 use super::matcher::{Matcher, Named};
 use super::proxies;
 use super::values::{size, with_places};
 
 /// Directives that say nothing about what is served.
-const SILENT: [&str; 7] = [
+const SILENT: [&str; 8] = [
     "bind",
     "log",
     "tls",
@@ -18,8 +18,24 @@ const SILENT: [&str; 7] = [
     "log_skip",
     "log_append",
     "skip_log",
+    "root",
 ];
+
+fn is_guard(name: &str) -> bool {
+    matches!(name, "basic_auth" | "basicauth" | "forward_auth")
+}
+
+/// Whether a directive keeps clients out, or one within it does.
+pub(super) fn keeps_out(directive: &Directive) -> bool {
+    let name = directive.name.as_str();
+    let is_error = |text: &String| text.len() == 3 && text.starts_with(['4', '5']);
+    is_guard(name)
+        || matches!(name, "abort" | "error")
+        || name == "respond" && directive.arguments.iter().any(is_error)
+        || directive.block.iter().any(keeps_out)
+}
 /// Something that every request of a matcher passes.
+#[derive(Debug)]
 pub(super) struct Layer {
     pub(super) matcher: Matcher,
     pub(super) passed: Passed,
@@ -34,11 +50,10 @@ pub(super) fn layer(
     scope: &mut Scope<'_>,
 ) -> Option<Layer> {
     let name = directive.name.as_str();
-    let is_known = HANDLERS.contains(&name) || SILENT.contains(&name) || name.starts_with('@');
-    if is_known || matches!(name, "root" | "try_files" | "rewrite" | "uri") {
+    if SILENT.contains(&name) || name.starts_with('@') {
         return None;
     }
-    let is_guard = matches!(name, "basic_auth" | "basicauth" | "forward_auth");
+    let is_guard = is_guard(name);
     let found = named.of(directive);
     let (matcher, arguments) = match found {
         Ok(found) => found,
@@ -64,8 +79,23 @@ pub(super) fn layer(
             };
             passed.keys.set("compress", value);
         }
-        "header" => passed.response = fields(directive, arguments, scope),
-        "request_header" => passed.request = fields(directive, arguments, scope),
+        "header" => {
+            passed.response = fields(directive, arguments, scope);
+            if passed.response.removed.iter().any(|it| it.contains('*')) {
+                let message = "left out in part: fields are not removed by a part of their names";
+                scope.notes.add(directive, message);
+                passed.response.removed.retain(|it| !it.contains('*'));
+            }
+        }
+        "request_header" => {
+            passed.request = fields(directive, arguments, scope);
+            // Servers believe what they get in them.
+            if passed.request.removed.iter().any(|it| it.contains('*')) {
+                passed.is_closed = true;
+                let message = "responds with 501: fields are not removed by a part of their names";
+                scope.notes.add(directive, message);
+            }
+        }
         "request_body" => {
             let most = directive.last("max_size");
             passed.max_request = most.and_then(|it| size(it.argument(0)));
@@ -74,8 +104,9 @@ pub(super) fn layer(
             passed.keys.set("basic_auth", passwords(directive, scope));
         }
         "forward_auth" => {
-            let auth = proxies::forward_auth(directive, arguments, scope);
+            let (auth, renamed) = proxies::forward_auth(directive, arguments, scope);
             passed.auth = Some(auth);
+            passed.request.removed = renamed;
         }
         _ => {
             scope.notes.left_out(directive);

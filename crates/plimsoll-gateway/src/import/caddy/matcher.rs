@@ -1,6 +1,9 @@
 //! Matchers: which requests a directive is for.
 
-use plimsoll_model::document::{toml_key, toml_string};
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use plimsoll_model::document::toml_string;
 
 use super::super::nginx::Directive;
 use super::super::toml::Keys;
@@ -17,28 +20,86 @@ pub(super) enum PathMatch {
     Regex(String),
 }
 
-/// Paths that may or may not have some in common.
-struct Unclear;
+/// Whether two conditions have requests in common cannot be seen from them.
+#[derive(Debug)]
+pub(super) struct Unclear;
 
 /// Which requests; all of its conditions have to be met.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Matcher {
     /// Any of these; none is no condition.
     pub(super) paths: Vec<PathMatch>,
-    /// `method`, `header`, `query` and `places` of a route.
-    pub(super) conditions: Keys,
-    /// Networks of clients: those that are let in, or those that are not.
-    pub(super) clients: Option<Clients>,
+    /// Any of these, as texts of TOML; none is no condition.
+    pub(super) methods: Vec<String>,
+    /// `header` of a route, with names in small letters.
+    pub(super) fields: Keys,
+    /// `query` of a route.
+    pub(super) query: Keys,
+    /// `http` or `https`, as a text of TOML.
+    pub(super) scheme: Option<String>,
+    /// Where clients have to be, each of them.
+    pub(super) clients: Vec<Clients>,
     /// It is by an expression, whose groups have numbers.
     pub(super) has_groups: bool,
     /// Paths that it is not for.
     pub(super) excluded: Vec<PathMatch>,
 }
 
+/// Clients in networks, or all others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Clients {
     pub(super) networks: Vec<String>,
     pub(super) is_negated: bool,
+    /// The one that is connected, whatever a proxy in front says.
+    pub(super) is_peer: bool,
+}
+
+/// The characters that an expression begins with, whatever follows.
+fn literal_start(expression: &str) -> String {
+    let mut literal = String::new();
+    let mut characters = expression.chars().peekable();
+    // Of several branches each may begin in its own way.
+    if has_branches(expression) {
+        return literal;
+    }
+    while let Some(character) = characters.next() {
+        let character = match character {
+            '\\' => match characters.next() {
+                Some(escaped) if !escaped.is_ascii_alphanumeric() => escaped,
+                _ => break,
+            },
+            it if "^$.|?*+()[]{}".contains(it) => break,
+            it => it,
+        };
+        if characters.peek().is_some_and(|it| "?*{".contains(*it)) {
+            break;
+        }
+        literal.push(character);
+    }
+    literal
+}
+
+/// Whether there is a `|` that is in no group.
+fn has_branches(expression: &str) -> bool {
+    let mut depth = 0_usize;
+    let mut characters = expression.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => _ = characters.next(),
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            '|' if depth == 0 => return true,
+            _ => {}
+        }
+    }
+    false
+}
+
+fn is_match(expression: &str, path: &str) -> bool {
+    let whole = regex::RegexBuilder::new(&format!("^(?:{expression})$"))
+        .case_insensitive(true)
+        .build();
+    whole.is_ok_and(|it| it.is_match(path))
 }
 
 impl PathMatch {
@@ -59,23 +120,55 @@ impl PathMatch {
         }
     }
 
-    /// Whether every path of the other one is one of this.
+    /// The text that all of its paths begin with, in small letters.
+    fn start(&self) -> String {
+        match self {
+            Self::Exact(path) | Self::Prefix(path) => path.to_ascii_lowercase(),
+            Self::Regex(expression) => literal_start(expression).to_ascii_lowercase(),
+        }
+    }
+
+    /// Whether one of its paths may begin so, or be a beginning of that.
+    pub(super) fn may_begin_with(&self, start: &str) -> bool {
+        let (own, start) = (self.start(), start.to_ascii_lowercase());
+        own.starts_with(&start) || start.starts_with(&own)
+    }
+
+    /// The beginning, if its paths are all that begin with it.
+    fn whole_start(&self) -> Option<String> {
+        let is_all = match self {
+            Self::Exact(_) => false,
+            Self::Prefix(_) => true,
+            Self::Regex(expression) => expression
+                .strip_suffix(".*")
+                .is_some_and(|before| regex::escape(literal_start(before).as_str()) == before),
+        };
+        is_all.then(|| self.start())
+    }
+
+    /// Whether every path of the other one is one of this; no if that is unclear.
     pub(super) fn covers(&self, other: &Self) -> bool {
+        if let Some(start) = self.whole_start() {
+            return other.start().starts_with(&start);
+        }
         match (self, other) {
-            (Self::Prefix(prefix), Self::Prefix(path) | Self::Exact(path)) => path
-                .to_ascii_lowercase()
-                .starts_with(&prefix.to_ascii_lowercase()),
+            (Self::Regex(expression), Self::Exact(path)) => is_match(expression, path),
+            (Self::Exact(one), Self::Exact(other)) => one.eq_ignore_ascii_case(other),
             (one, other) => one == other,
         }
     }
 
     /// The paths of both, if it is clear which they are.
-    fn overlap(&self, other: &Self) -> Result<Option<Self>, Unclear> {
+    pub(super) fn overlap(&self, other: &Self) -> Result<Option<Self>, Unclear> {
         if self.covers(other) {
             return Ok(Some(other.clone()));
         }
         if other.covers(self) {
             return Ok(Some(self.clone()));
+        }
+        let (one, two) = (self.start(), other.start());
+        if !one.starts_with(&two) && !two.starts_with(&one) {
+            return Ok(None);
         }
         match (self, other) {
             (Self::Regex(expression), Self::Prefix(prefix))
@@ -85,8 +178,9 @@ impl PathMatch {
                 let both = format!("{}{expression}", regex::escape(prefix));
                 Ok(Some(Self::Regex(both)))
             }
+            (Self::Exact(_), _) | (_, Self::Exact(_)) => Ok(None),
             (Self::Regex(_), _) | (_, Self::Regex(_)) => Err(Unclear),
-            _ => Ok(None),
+            (Self::Prefix(_), Self::Prefix(_)) => Ok(None),
         }
     }
 
@@ -95,6 +189,9 @@ impl PathMatch {
         match self {
             Self::Exact(path) => Self::Exact(format!("{prefix}{path}")),
             Self::Prefix(path) => Self::Prefix(format!("{prefix}{path}")),
+            Self::Regex(path) if path.starts_with(".*") => {
+                Self::Regex(format!("{}/{path}", regex::escape(prefix)))
+            }
             Self::Regex(path) => Self::Regex(format!("{}{path}", regex::escape(prefix))),
         }
     }
@@ -106,6 +203,13 @@ impl PathMatch {
             Self::Prefix(path) => format!("{}.*", regex::escape(path)),
             Self::Regex(path) => path.clone(),
         })
+    }
+
+    /// Whether it is a prefix, and this one.
+    ///
+    /// - `text`: without a slash at its end.
+    pub(super) fn is_prefix(&self, text: &str) -> bool {
+        matches!(self, Self::Prefix(prefix) if prefix.trim_end_matches('/') == text)
     }
 
     pub(super) fn set(&self, keys: &mut Keys) {
@@ -184,43 +288,40 @@ impl<'d> Named<'d> {
 
 fn matcher(conditions: &[Directive]) -> Result<Matcher, Untranslated> {
     let mut made = Matcher::default();
-    let mut header = Keys::default();
-    let mut query = Keys::default();
-    let mut methods = Vec::new();
+    let mut is_for_all_paths = false;
     for one in conditions {
         let arguments = &one.arguments;
         match one.name.as_str() {
+            "path" if made.has_groups => return Err(condition("path_regexp", "beside `path`")),
             "path" => {
-                for argument in arguments {
-                    match PathMatch::new(argument) {
-                        Some(path) => made.paths.push(path),
-                        None => return Ok(Matcher::default()),
-                    }
-                }
+                let paths: Vec<_> = arguments.iter().map(|it| PathMatch::new(it)).collect();
+                is_for_all_paths |= paths.contains(&None);
+                made.paths.extend(paths.into_iter().flatten());
+            }
+            "path_regexp" if is_for_all_paths || !made.paths.is_empty() => {
+                return Err(condition("path_regexp", "beside another"));
             }
             "path_regexp" => {
                 let expression = arguments.last().map_or("", String::as_str);
-                let begun = match expression.strip_prefix('^') {
-                    Some(rest) => rest.to_owned(),
-                    None => format!(".*{expression}"),
-                };
-                let whole = match begun.strip_suffix('$') {
-                    Some(rest) => rest.to_owned(),
-                    None => format!("{begun}.*"),
-                };
-                made.paths.push(PathMatch::Regex(whole));
+                made.paths.push(PathMatch::Regex(whole_path(expression)));
                 made.has_groups = true;
             }
-            "method" => methods.extend(arguments.iter().map(|it| toml_string(it))),
+            "method" => {
+                let methods = arguments.iter().map(|it| toml_string(it));
+                made.methods.extend(methods);
+            }
             "header" => {
-                let name = one.argument(0);
-                let value = one.argument(1);
-                let value = match value {
+                let name = one.argument(0).to_ascii_lowercase();
+                let value = match one.argument(1) {
                     "*" | "" if !name.starts_with('!') => "true".to_owned(),
                     value if !value.contains('*') && !name.starts_with('!') => toml_string(value),
                     _ => return Err(condition("header", &arguments.join(" "))),
                 };
-                header.set(name, value);
+                if made.fields.get(&name).is_some() {
+                    // Any of several values would do.
+                    return Err(condition("header", &format!("{name} with several values")));
+                }
+                made.fields.set(&name, value);
             }
             "query" => {
                 for argument in arguments {
@@ -229,50 +330,36 @@ fn matcher(conditions: &[Directive]) -> Result<Matcher, Untranslated> {
                         "*" => "true".to_owned(),
                         value => toml_string(value),
                     };
-                    query.set(name, value);
-                }
-            }
-            "remote_ip" | "client_ip" => made.clients = Some(clients(one, false)),
-            "not" => {
-                let negated = match arguments.split_first() {
-                    Some((name, rest)) => Directive {
-                        name: name.clone(),
-                        arguments: rest.to_vec(),
-                        ..one.clone()
-                    },
-                    None => match one.block.as_slice() {
-                        [only] => only.clone(),
-                        _ => return Err(condition("not", "")),
-                    },
-                };
-                match negated.name.as_str() {
-                    "remote_ip" | "client_ip" => made.clients = Some(clients(&negated, true)),
-                    "path" => {
-                        let paths = negated.arguments.iter();
-                        made.excluded
-                            .extend(paths.filter_map(|it| PathMatch::new(it)));
+                    if made.query.get(name).is_some() {
+                        return Err(condition("query", &format!("{name} with several values")));
                     }
-                    name => return Err(condition("not", name)),
+                    made.query.set(name, value);
                 }
             }
+            "remote_ip" | "client_ip" => made.is_from(clients(one, false)?),
+            "not" => made.is_not(one)?,
             "protocol" if matches!(one.argument(0), "http" | "https") => {
-                let scheme = toml_string(one.argument(0));
-                made.conditions
-                    .set("places", format!("{{ scheme = {scheme} }}"));
+                made.scheme = Some(toml_string(one.argument(0)));
             }
             name => return Err(condition(name, "")),
         }
     }
-    if !methods.is_empty() {
-        let methods = format!("[{}]", methods.join(", "));
-        made.conditions.set("method", methods);
-    }
-    for (key, table) in [("header", header), ("query", query)] {
-        if !table.is_empty() {
-            made.conditions.set(key, table.inline());
-        }
+    if is_for_all_paths {
+        made.paths.clear();
     }
     Ok(made)
+}
+
+/// An expression of Caddy, which may match a part, as one for the whole path.
+fn whole_path(expression: &str) -> String {
+    let begun = match expression.strip_prefix('^') {
+        Some(rest) => rest.to_owned(),
+        None => format!(".*{expression}"),
+    };
+    match begun.strip_suffix('$') {
+        Some(rest) => rest.to_owned(),
+        None => format!("{begun}.*"),
+    }
 }
 
 /// A condition that routes do not have.
@@ -280,135 +367,191 @@ fn condition(name: &str, rest: &str) -> Untranslated {
     Untranslated::Condition(format!("{name} {rest}").trim().to_owned())
 }
 
-fn clients(condition: &Directive, is_negated: bool) -> Clients {
-    /// What Caddy calls `private_ranges`.
-    const PRIVATE: [&str; 6] = [
-        "192.168.0.0/16",
-        "172.16.0.0/12",
-        "10.0.0.0/8",
-        "127.0.0.0/8",
-        "fd00::/8",
-        "::1",
-    ];
-    let networks = condition.arguments.iter().flat_map(|network| {
-        if network == "private_ranges" {
-            PRIVATE.map(str::to_owned).to_vec()
-        } else {
-            vec![network.clone()]
+fn clients(condition: &Directive, is_negated: bool) -> Result<Clients, Untranslated> {
+    let mut networks = Vec::new();
+    for network in condition.arguments.iter().filter(|it| *it != "forwarded") {
+        for network in networks_of(network) {
+            let is_network = network.parse::<IpNet>().is_ok() || network.parse::<IpAddr>().is_ok();
+            if !is_network {
+                return Err(Untranslated::Condition(format!(
+                    "{} {network}",
+                    condition.name
+                )));
+            }
+            networks.push(network);
         }
-    });
-    Clients {
-        networks: networks.filter(|it| it != "forwarded").collect(),
+    }
+    Ok(Clients {
+        networks,
         is_negated,
-    }
+        is_peer: condition.name == "remote_ip",
+    })
 }
 
-impl Clients {
-    /// `addresses` of a route that serves those who match.
-    pub(super) fn addresses(&self, refuses: bool) -> String {
-        let networks = self.networks.iter().map(|it| toml_string(it));
-        let networks = networks.collect::<Vec<_>>().join(", ");
-        let key = if self.is_negated == refuses {
-            "allow"
-        } else {
-            "deny"
-        };
-        format!("{{ {} = [{networks}] }}", toml_key(key))
+/// A network, or those that Caddy calls `private_ranges`.
+pub(super) fn networks_of(text: &str) -> Vec<String> {
+    if text == "private_ranges" {
+        let ranges = [
+            "192.168.0.0/16",
+            "172.16.0.0/12",
+            "10.0.0.0/8",
+            "127.0.0.0/8",
+            "fd00::/8",
+            "::1/128",
+        ];
+        return ranges.map(str::to_owned).to_vec();
     }
-}
-
-/// The requests that two matchers have in common.
-#[derive(Debug)]
-pub(super) enum Overlap {
-    None,
-    Both(Matcher),
-    /// Expressions may have paths in common that they do not show.
-    Unknown,
+    vec![text.to_owned()]
 }
 
 impl Matcher {
-    /// What both are for.
-    pub(super) fn overlap(&self, other: &Self) -> Overlap {
-        let mut conditions = self.conditions.clone();
-        if conditions.differs_from(&other.conditions) {
-            return Overlap::None;
+    /// Of several lines of one kind any is enough, or none may be met if they are negated.
+    fn is_from(&mut self, clients: Clients) {
+        let mut known = self.clients.iter_mut();
+        let same = |it: &&mut Clients| {
+            it.is_negated == clients.is_negated && it.is_peer == clients.is_peer
+        };
+        match known.find(same) {
+            Some(known) => known.networks.extend(clients.networks),
+            None => self.clients.push(clients),
         }
-        conditions.inherit(&other.conditions);
-        let paths = match (self.paths.as_slice(), other.paths.as_slice()) {
-            ([], paths) | (paths, []) => paths.to_vec(),
+    }
+
+    fn is_not(&mut self, one: &Directive) -> Result<(), Untranslated> {
+        let negated = match one.arguments.split_first() {
+            Some((name, rest)) => Directive {
+                name: name.clone(),
+                arguments: rest.to_vec(),
+                ..one.clone()
+            },
+            None => match one.block.as_slice() {
+                [only] => only.clone(),
+                _ => return Err(condition("not", "")),
+            },
+        };
+        match negated.name.as_str() {
+            "remote_ip" | "client_ip" => self.is_from(clients(&negated, true)?),
+            "path" => {
+                for path in &negated.arguments {
+                    let path = PathMatch::new(path);
+                    self.excluded
+                        .push(path.ok_or_else(|| condition("not", "path *"))?);
+                }
+            }
+            "path_regexp" => {
+                let expression = negated.arguments.last().map_or("", String::as_str);
+                let whole = whole_path(expression);
+                self.excluded.push(PathMatch::Regex(whole));
+            }
+            name => return Err(condition("not", name)),
+        }
+        Ok(())
+    }
+
+    /// What both are for; `None` if that is nothing.
+    pub(super) fn overlap(&self, other: &Self) -> Result<Option<Self>, Unclear> {
+        let mut paths = Vec::new();
+        match (self.paths.as_slice(), other.paths.as_slice()) {
+            ([], some) | (some, []) => paths.extend_from_slice(some),
             (ones, others) => {
-                let mut paths = Vec::new();
-                for (one, other) in ones
+                let pairs = ones
                     .iter()
-                    .flat_map(|one| others.iter().map(move |it| (one, it)))
-                {
+                    .flat_map(|one| others.iter().map(move |it| (one, it)));
+                let mut is_unclear = false;
+                for (one, other) in pairs {
                     match one.overlap(other) {
                         Ok(both) => paths.extend(both),
-                        Err(Unclear) => return Overlap::Unknown,
+                        Err(Unclear) => is_unclear = true,
                     }
+                }
+                if is_unclear {
+                    return Err(Unclear);
                 }
                 if paths.is_empty() {
-                    return Overlap::None;
+                    return Ok(None);
                 }
-                paths
+            }
+        }
+        let methods = match (self.methods.as_slice(), other.methods.as_slice()) {
+            ([], some) | (some, []) => some.to_vec(),
+            (ones, others) => {
+                let both = ones.iter().filter(|it| others.contains(it));
+                let both: Vec<_> = both.cloned().collect();
+                if both.is_empty() {
+                    return Ok(None);
+                }
+                both
             }
         };
-        Overlap::Both(Self {
+        if self.scheme.is_some() && other.scheme.is_some() && self.scheme != other.scheme {
+            return Ok(None);
+        }
+        let mut clients = self.clients.clone();
+        for one in &other.clients {
+            let opposite = Clients {
+                is_negated: !one.is_negated,
+                ..one.clone()
+            };
+            if clients.contains(&opposite) {
+                return Ok(None);
+            }
+            if !clients.contains(one) {
+                clients.push(one.clone());
+            }
+        }
+        Ok(Some(Self {
             paths,
-            conditions,
-            clients: self.clients.clone().or_else(|| other.clients.clone()),
+            methods,
+            fields: both(&self.fields, &other.fields)?,
+            query: both(&self.query, &other.query)?,
+            scheme: self.scheme.clone().or_else(|| other.scheme.clone()),
+            clients,
             has_groups: self.has_groups || other.has_groups,
             excluded: [self.excluded.clone(), other.excluded.clone()].concat(),
-        })
+        }))
     }
 
-    /// Whether every request of the other one is one of this, as far as paths say so.
+    /// Whether every request of the other one is one of this; no if that is unclear.
     pub(super) fn covers(&self, other: &Self) -> bool {
-        self.conditions.is_empty()
-            && self.clients.is_none()
-            && self.excluded.is_empty()
-            && (self.paths.is_empty()
-                || !other.paths.is_empty()
-                    && other
-                        .paths
-                        .iter()
-                        .all(|path| self.paths.iter().any(|it| it.covers(path))))
+        let is_path = |path| self.paths.iter().any(|it: &PathMatch| it.covers(path));
+        let has_paths =
+            self.paths.is_empty() || !other.paths.is_empty() && other.paths.iter().all(is_path);
+        let has_methods = self.methods.is_empty()
+            || !other.methods.is_empty()
+                && other.methods.iter().all(|it| self.methods.contains(it));
+        let has_values = |ours: &Keys, theirs: &Keys| {
+            let mut pairs = ours.pairs();
+            pairs.all(|(name, value)| theirs.get(name) == Some(value))
+        };
+        self.excluded.is_empty()
+            && has_paths
+            && has_methods
+            && has_values(&self.fields, &other.fields)
+            && has_values(&self.query, &other.query)
+            && (self.scheme.is_none() || self.scheme == other.scheme)
+            && self.clients.iter().all(|it| other.clients.contains(it))
     }
 
-    /// Both conditions; fails if the paths of one are not within those of the other.
-    ///
-    /// - `stripped`: a prefix that is taken off before the other one is looked at.
-    pub(super) fn and(&self, inner: &Self, stripped: Option<&str>) -> Option<Self> {
-        let paths = match (self.paths.as_slice(), inner.paths.as_slice(), stripped) {
-            (_, [], _) => self.paths.clone(),
-            (_, inner, Some(prefix)) => inner.iter().map(|it| it.below(prefix)).collect(),
-            ([], inner, None) => inner.to_vec(),
-            (outer, inner, None) => {
-                let narrow = |path: &PathMatch| {
-                    if outer.iter().any(|it| it.covers(path)) {
-                        return Some(path.clone());
-                    }
-                    // A wider one within a narrower is that.
-                    let mut outer = outer.iter();
-                    outer.find(|it| path.covers(it)).cloned()
-                };
-                let paths: Option<Vec<_>> = inner.iter().map(narrow).collect();
-                paths?
-            }
-        };
-        let mut conditions = inner.conditions.clone();
-        if conditions.differs_from(&self.conditions) {
-            return None;
+    /// Paths alone.
+    pub(super) fn of_path(path: PathMatch) -> Self {
+        Self {
+            paths: vec![path],
+            ..Self::default()
         }
-        conditions.inherit(&self.conditions);
-        Some(Self {
-            paths,
-            conditions,
-            clients: inner.clients.clone().or_else(|| self.clients.clone()),
-            has_groups: inner.has_groups || self.has_groups,
-            excluded: [self.excluded.clone(), inner.excluded.clone()].concat(),
-        })
     }
+}
+
+/// The values of both. A field may have two values at a time, which no route asks for.
+fn both(ones: &Keys, others: &Keys) -> Result<Keys, Unclear> {
+    let mut all = ones.clone();
+    for (name, value) in others.pairs() {
+        match ones.get(name) {
+            None | Some("true") => all.set(name, value),
+            Some(known) if known == value || value == "true" => {}
+            Some(_) => return Err(Unclear),
+        }
+    }
+    Ok(all)
 }
 
 #[cfg(test)]

@@ -72,6 +72,14 @@ pub(super) fn reverse_proxy(
     }
     // Those who use it rely on it.
     upstream.text("balance", "random");
+    let is_wide = |option: &&Directive| {
+        option.name == "header_up"
+            && option.argument(0).starts_with('-')
+            && option.argument(0).contains('*')
+    };
+    if let Some(option) = directive.block.iter().find(is_wide) {
+        return Err(Untranslated::Field(option.argument(0).to_owned()));
+    }
     options(directive, &mut proxy, &mut upstream, scope);
     rewrites(block, &mut proxy, scope);
     let is_plain = servers.len() == 1 && upstream == default_upstream();
@@ -234,8 +242,8 @@ fn transport(option: &Directive, proxy: &mut Keys, upstream: &mut Keys, scope: &
 
 /// `uri` and `rewrite` beside a proxy, and the prefix that `handle_path` takes off.
 fn rewrites(block: &Directive, proxy: &mut Keys, scope: &mut Scope<'_>) {
-    if scope.stripped.is_some() {
-        proxy.set("strip", "true");
+    if let Some(stripped) = &scope.stripped {
+        proxy.text("strip", stripped);
     }
     for directive in &block.block {
         let arguments: Vec<&str> = directive.arguments.iter().map(String::as_str).collect();
@@ -296,12 +304,13 @@ pub(super) fn php(
     Ok((scripts, keys(&fastcgi)))
 }
 
-/// `forward_auth TO { uri, copy_headers }` as `auth` of a proxy.
+/// `forward_auth TO { uri, copy_headers }` as `auth` of a proxy, and fields that servers would get under other names, which
+/// clients must not send.
 pub(super) fn forward_auth(
     directive: &Directive,
     arguments: &[String],
     scope: &mut Scope<'_>,
-) -> String {
+) -> (String, Vec<String>) {
     let target = arguments
         .first()
         .and_then(|it| server(it))
@@ -310,6 +319,7 @@ pub(super) fn forward_auth(
     let mut auth = Keys::default();
     auth.text("to", &format!("{target}{uri}"));
     let mut copied = Vec::new();
+    let mut renamed = Vec::new();
     for option in &directive.block {
         match option.name.as_str() {
             "uri" => {}
@@ -319,10 +329,11 @@ pub(super) fn forward_auth(
                     .iter()
                     .chain(option.block.iter().map(|it| &it.name));
                 for name in names {
-                    if name.contains('>') {
+                    if let Some((_, to)) = name.split_once('>') {
+                        renamed.push(to.to_owned());
                         scope.notes.add(
                             option,
-                            format!("`{name}` is left out: fields keep their names"),
+                            format!("`{name}` is left out: fields keep their names, and servers get no `{to}`"),
                         );
                     } else {
                         copied.push(toml_string(name));
@@ -335,5 +346,5 @@ pub(super) fn forward_auth(
     if !copied.is_empty() {
         auth.set("copy", format!("[{}]", copied.join(", ")));
     }
-    auth.inline()
+    (auth.inline(), renamed)
 }

@@ -116,18 +116,12 @@ pub(super) fn error(arguments: &[String]) -> Keys {
 /// `file_server`, with `try_files` beside it.
 pub(super) fn files(
     directive: &Directive,
-    matcher: &Matcher,
     block: &Directive,
     scope: &mut Scope<'_>,
 ) -> Result<Response, Untranslated> {
     let mut files = files_keys(directive, scope)?;
-    // The path of the request is looked for below the folder, unless `handle_path` takes its beginning off.
-    if scope.stripped.is_none()
-        && let [PathMatch::Prefix(prefix)] = matcher.paths.as_slice()
-    {
-        let root = scope.root.clone().unwrap_or_else(|| ".".to_owned());
-        let root = root.trim_end_matches('/');
-        files.text("root", &format!("{root}{}", prefix.trim_end_matches('/')));
+    if let Some(stripped) = &scope.stripped {
+        files.text("strip", stripped);
     }
     for tried in block.block.iter().filter(|it| it.name == "try_files") {
         let own = ["{path}", "{path}/"];

@@ -10,8 +10,10 @@ use super::super::nginx::Directive;
 use super::super::route::Route;
 use super::super::toml::Keys;
 use super::super::upstreams::UpstreamText;
-use super::handlers::{Scope, routes_of_block};
-use super::matcher::Named;
+use super::handlers::{Scope, steps};
+use super::maps::Maps;
+use super::matcher::{Named, networks_of};
+use super::rows::Rows;
 use super::syntax::SiteBlock;
 use super::values::duration;
 
@@ -23,6 +25,7 @@ pub(super) struct Sites {
     /// By their ports.
     listeners: BTreeMap<u16, Listener>,
     options: Options,
+    maps: Maps,
     /// `[log]`.
     log: Option<String>,
     /// The first site whose certificate is ordered.
@@ -129,7 +132,9 @@ impl Sites {
     }
 
     /// Adds a site with its listeners and routes.
-    pub(super) fn add(&mut self, site: &SiteBlock, notes: &mut Notes) {
+    ///
+    /// - `is_alone`: there is no other one.
+    pub(super) fn add(&mut self, site: &SiteBlock, is_alone: bool, notes: &mut Notes) {
         let mut hosts: BTreeMap<(u16, bool), Vec<Option<String>>> = BTreeMap::new();
         for text in &site.addresses {
             let Some(address) = self.address(text) else {
@@ -155,12 +160,13 @@ impl Sites {
             stripped: None,
             notes,
         };
-        let mut made = routes_of_block(&site.head, &Named::none(), &mut scope);
-        made.conflicts_in_order();
+        let block = steps(&site.head, &Named::none(), &mut scope);
+        let mut rows = Rows::of_site(&block, &site.head, is_alone, notes);
+        rows.in_order();
         for ((port, _), hosts) in &hosts {
             for host in hosts {
-                for action in &made.actions {
-                    for keys in action.routes(host.as_deref(), *port) {
+                for action in &rows.0 {
+                    for keys in action.routes(host.as_deref(), *port, &mut self.maps) {
                         self.routes.push(match &action.name {
                             None => Route::new(&keys, &action.directive),
                             Some(name) => Route::named(name, &keys, &action.directive),
@@ -342,6 +348,7 @@ impl Sites {
         if let Some(log) = &self.log {
             write!(head, "\n[log]\n{log}").ok();
         }
+        self.maps.write(&mut head);
         head
     }
 
@@ -394,19 +401,4 @@ fn is_label(text: &str) -> bool {
 /// The name of the listener at a port.
 pub(super) fn listener_name(port: u16) -> String {
     format!("port-{port}")
-}
-
-fn networks_of(text: &str) -> Vec<String> {
-    if text == "private_ranges" {
-        let ranges = [
-            "192.168.0.0/16",
-            "172.16.0.0/12",
-            "10.0.0.0/8",
-            "127.0.0.0/8",
-            "fd00::/8",
-            "::1/128",
-        ];
-        return ranges.map(str::to_owned).to_vec();
-    }
-    vec![text.to_owned()]
 }

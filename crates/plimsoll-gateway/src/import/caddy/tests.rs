@@ -107,9 +107,11 @@ fn passwords_and_addresses_keep_clients_out_rather_than_in() {
             http://c.test {{\n\tforward_auth auth:9091 {{\n\t\turi /verify\n\t\tcopy_headers Remote-User\n\t}}\n\treverse_proxy :9000\n}}\n"
         ),
         &[
-            "host = \"a.test\"\nprefix = \"/admin/\"\nproxy = \"http://localhost:9000\"\nbasic_auth = { users = { bob = \"$2a$14$",
-            "addresses = { allow = [\"10.0.0.0/8\"] }",
-            "host = \"a.test\"\nprefix = \"/\"\nproxy = \"http://localhost:9000\"\naddresses = { allow = [\"10.0.0.0/8\"] }",
+            "[map.clients-1]\nkey = \"{peer}\"\nnetworks = { \"10.0.0.0/8\" = \"1\" }\ndefault = \"0\"\n",
+            "host = \"a.test\"\nregex = \"/admin/.*\"\nplaces = { \"map:clients-1\" = \"0\" }\nrespond = { status = 403, body = \"\" }\nbasic_auth = { users = { bob = \"$2a$14$",
+            "host = \"a.test\"\nregex = \"/.*\"\nplaces = { \"map:clients-1\" = \"0\" }\nrespond = { status = 403, body = \"\" }\n\n",
+            "host = \"a.test\"\nregex = \"/admin/.*\"\nproxy = \"http://localhost:9000\"\nbasic_auth = { users = { bob = \"$2a$14$",
+            "host = \"a.test\"\nregex = \"/.*\"\nproxy = \"http://localhost:9000\"\n\n",
             "host = \"b.test\"\nprefix = \"/\"\nproxy = \"http://localhost:9000\"\nbasic_auth = ",
             "host = \"c.test\"\nprefix = \"/\"\nproxy = { to = \"http://localhost:9000\", auth = { to = \"http://auth:9091/verify\", copy = [\"Remote-User\"] } }",
         ],
@@ -160,8 +162,8 @@ fn paths_that_a_handler_is_not_for_are_those_of_another_one() {
         &[
             "prefix = \"/docs\"\nfiles = { root = \"/docs\"",
             "compress = { codings = [\"gzip\"] }",
-            "host = \"a.test\"\nprefix = \"/\"\nproxy = \"http://web:80\"\ncompress",
             "host = \"a.test\"\nprefix = \"/api/\"\nrespond = { status = 404, body = \"\" }\n\n",
+            "host = \"a.test\"\nprefix = \"/\"\nproxy = \"http://web:80\"\ncompress",
             "host = \"b.test\"\nprefix = \"/api/\"\nproxy = \"http://web:80\"\n\n",
             "host = \"b.test\"\nprefix = \"/\"\nproxy = \"http://web:80\"\nresponse_headers = { set = { X-A = \"b\" } }",
         ],

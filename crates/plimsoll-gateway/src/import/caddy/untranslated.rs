@@ -15,6 +15,9 @@ pub(super) enum Untranslated {
     Placeholder(String),
     #[error("`{0}` is no server")]
     Server(String),
+    /// A field of `header_up`, with its `*`.
+    #[error("`{0}`: fields are not removed by a part of their names")]
+    Field(String),
     #[error("it names no server")]
     NoServer,
     #[error("there is no `root` that scripts are in")]

@@ -1,0 +1,67 @@
+//! Conditions on the addresses of clients, as maps.
+
+use std::fmt::Write as _;
+
+use plimsoll_model::document::toml_string;
+
+use super::super::toml::Keys;
+use super::matcher::{Clients, Matcher};
+
+/// Maps that say whether a client is in some networks, each once.
+#[derive(Debug, Default)]
+pub(super) struct Maps(Vec<(Vec<String>, bool)>);
+
+impl Maps {
+    fn name(&mut self, clients: &Clients) -> String {
+        let key = (clients.networks.clone(), clients.is_peer);
+        let known = self.0.iter().position(|it| *it == key);
+        let at = known.unwrap_or_else(|| {
+            self.0.push(key);
+            self.0.len() - 1
+        });
+        format!("clients-{}", at + 1)
+    }
+
+    /// `[map.NAME]` of each.
+    pub(super) fn write(&self, out: &mut String) {
+        for (at, (networks, is_peer)) in self.0.iter().enumerate() {
+            let mut table = Keys::default();
+            for network in networks {
+                table.text(network, "1");
+            }
+            let place = if *is_peer { "{peer}" } else { "{client}" };
+            let mut keys = Keys::default();
+            keys.text("key", place);
+            keys.set("networks", table.inline());
+            keys.text("default", "0");
+            write!(out, "\n[map.clients-{}]\n", at + 1).ok();
+            keys.lines(out);
+        }
+    }
+}
+
+impl Matcher {
+    /// Writes its conditions but those on the path.
+    pub(super) fn set(&self, keys: &mut Keys, maps: &mut Maps) {
+        if !self.methods.is_empty() {
+            keys.set("method", format!("[{}]", self.methods.join(", ")));
+        }
+        for (key, table) in [("header", &self.fields), ("query", &self.query)] {
+            if !table.is_empty() {
+                keys.set(key, table.inline());
+            }
+        }
+        let mut places = Keys::default();
+        if let Some(scheme) = &self.scheme {
+            places.set("scheme", scheme.clone());
+        }
+        for clients in &self.clients {
+            let wanted = if clients.is_negated { "0" } else { "1" };
+            let place = format!("map:{}", maps.name(clients));
+            places.set(&place, toml_string(wanted));
+        }
+        if !places.is_empty() {
+            keys.set("places", places.inline());
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Steps as rows, of which the first that is for a request responds to it.
+//!
+//! Caddy leads a request through the steps of a site; routes are chosen by conditions. So what follows a step is put together
+//! before it: the rows of a block are those of its first step, narrowed to what that is for, and then those of what follows.
+
+use super::super::Notes;
+use super::super::nginx::Directive;
+use super::actions::{Action, Response};
+use super::handlers::{Block, Step, Within};
+use super::layers::Layer;
+use super::matcher::{Matcher, PathMatch};
+use super::responses::{answer, not_translated};
+
+/// So many rows a site may come to.
+const MOST: usize = 1000;
+
+/// Actions in the order in which they are tried.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rows(pub(super) Vec<Action>);
+
+impl Rows {
+    /// The rows of a site. What no request reaches is reported.
+    ///
+    /// - `is_alone`: no other site gets what this one does not respond to.
+    pub(super) fn of_site(
+        block: &Block,
+        site: &Directive,
+        is_alone: bool,
+        notes: &mut Notes,
+    ) -> Self {
+        let mut following = Self::default();
+        if !is_alone {
+            following.push(Action::new(
+                Matcher::default(),
+                Response::Other(answer("404", "")),
+                site,
+            ));
+        }
+        let rows = Self::of(block, &following, notes);
+        if rows.0.len() > MOST {
+            let message = format!("responds with 501: it would be more than {MOST} routes");
+            notes.add(site, message);
+            return Self(vec![Action::new(
+                Matcher::default(),
+                not_translated(),
+                site,
+            )]);
+        }
+        block.report_unreached(&rows, notes);
+        rows
+    }
+
+    /// The rows of a block, behind which others follow.
+    fn of(block: &Block, following: &Self, notes: &mut Notes) -> Self {
+        let mut all = following.clone();
+        // Without other blocks of `handle`.
+        let mut beside = following.clone();
+        for step in block.0.iter().rev() {
+            if all.0.len() > MOST {
+                break;
+            }
+            match step {
+                Step::Layer(layer) => {
+                    all.pass(layer, notes);
+                    beside.pass(layer, notes);
+                }
+                Step::Actions { matcher, actions } => {
+                    let own = Self(actions.clone()).within(matcher, notes);
+                    all = own.clone().before(&all, matcher, notes);
+                    beside = own.before(&beside, matcher, notes);
+                }
+                Step::Within {
+                    matcher,
+                    directive,
+                    block,
+                    kind,
+                } => {
+                    let mut follows = match kind {
+                        Within::Handle => beside.clone(),
+                        Within::Route => all.clone(),
+                        Within::HandlePath(_) => Self::default(),
+                    };
+                    if *kind != Within::Route && !all.0.is_empty() {
+                        let response = Response::Other(answer("404", ""));
+                        follows.push(Action::new(Matcher::default(), response, directive));
+                    }
+                    let mut own = Self::of(block, &follows, notes);
+                    if let Within::HandlePath(prefix) = kind {
+                        own.below(prefix);
+                    }
+                    let own = own.within(matcher, notes);
+                    all = own.clone().before(&all, matcher, notes);
+                    if *kind == Within::Route {
+                        beside = own.before(&beside, matcher, notes);
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    /// An action behind those that are there; left out if they take all of its requests.
+    fn push(&mut self, action: Action) {
+        let is_there = |it: &Action| match &action.name {
+            None => it.name.is_none() && it.matcher.covers(&action.matcher),
+            Some(_) => it.name == action.name,
+        };
+        if !self.0.iter().any(is_there) {
+            self.0.push(action);
+        }
+    }
+
+    /// Behind a prefix that is taken off before.
+    fn below(&mut self, prefix: &str) {
+        let paths = self.0.iter_mut().flat_map(|it| &mut it.matcher.paths);
+        for path in paths {
+            *path = path.below(prefix);
+        }
+    }
+
+    /// Those of them that are for requests of a matcher.
+    fn within(self, matcher: &Matcher, notes: &mut Notes) -> Self {
+        let mut wide = matcher.clone();
+        wide.excluded.clear();
+        let mut within = Self::default();
+        for mut action in self.0 {
+            if action.name.is_some() {
+                within.push(action);
+                continue;
+            }
+            match wide.overlap(&action.matcher) {
+                Ok(None) => {}
+                Ok(Some(both)) => {
+                    action.matcher = both;
+                    within.push(action);
+                }
+                Err(_) => {
+                    let message = "responds with 501 to all requests of what is around it: which of them it is for is not clear";
+                    notes.add(&action.directive, message);
+                    action.matcher = wide.clone();
+                    action.response = not_translated();
+                    within.push(action);
+                }
+            }
+        }
+        within
+    }
+
+    /// These and then others, which also have what these are not for.
+    fn before(self, others: &Self, matcher: &Matcher, notes: &mut Notes) -> Self {
+        let mut all = Self::default();
+        for path in &matcher.excluded {
+            let excluded = Matcher::of_path(path.clone());
+            for action in others.clone().within(&excluded, notes).0 {
+                all.push(action);
+            }
+        }
+        for action in self.0.into_iter().chain(others.0.iter().cloned()) {
+            all.push(action);
+        }
+        all
+    }
+
+    /// Adds what requests of a matcher pass to the actions that are for them.
+    ///
+    /// What keeps clients out is rather for too many requests than for too few.
+    fn pass(&mut self, layer: &Layer, notes: &mut Notes) {
+        let mut wide = layer.matcher.clone();
+        let excluded = std::mem::take(&mut wide.excluded);
+        let mut passed = Self::default();
+        for action in std::mem::take(&mut self.0) {
+            let mut with = action.clone();
+            with.passed.join(&layer.passed);
+            if action.name.is_some() {
+                passed.push(if wide.paths.is_empty() { with } else { action });
+                continue;
+            }
+            let mut is_unclear = false;
+            for path in &excluded {
+                match Matcher::of_path(path.clone()).overlap(&action.matcher) {
+                    Ok(None) => {}
+                    Ok(Some(matcher)) => passed.push(Action {
+                        matcher,
+                        ..action.clone()
+                    }),
+                    Err(_) => is_unclear = true,
+                }
+            }
+            match wide.overlap(&action.matcher) {
+                Ok(None) => {}
+                Ok(Some(matcher)) => {
+                    let is_all = wide.covers(&action.matcher);
+                    passed.push(Action { matcher, ..with });
+                    if is_all {
+                        continue;
+                    }
+                }
+                Err(_) if layer.is_guard => {
+                    is_unclear = true;
+                    passed.push(with);
+                }
+                Err(_) => is_unclear = true,
+            }
+            if is_unclear {
+                let message = format!(
+                    "{} `{}` ({}:{}): which of them it is for is not clear",
+                    if layer.is_guard {
+                        "is for all requests of"
+                    } else {
+                        "is left out for"
+                    },
+                    action.directive.name,
+                    action.directive.file,
+                    action.directive.line
+                );
+                notes.add(&layer.directive, message);
+            }
+            passed.push(action);
+        }
+        *self = passed;
+    }
+}
+
+impl Block {
+    fn report_unreached(&self, rows: &Rows, notes: &mut Notes) {
+        let has_any = |directive: &Directive| {
+            let mut all = rows.0.iter().map(|it| &it.directive);
+            all.any(|it| it.line == directive.line && it.file == directive.file)
+        };
+        for step in &self.0 {
+            match step {
+                Step::Layer(_) => {}
+                Step::Actions { actions, .. } => {
+                    if let Some(action) = actions.first()
+                        && !has_any(&action.directive)
+                    {
+                        let message = "left out: what stands before it takes all of its requests";
+                        notes.add(&action.directive, message);
+                    }
+                }
+                Step::Within { block, .. } => block.report_unreached(rows, notes),
+            }
+        }
+    }
+}
+
+/// How specific a condition on the path is to the choice of routes: exact ones come first, then the longest prefix, then
+/// expressions in their order.
+fn rank(path: Option<&PathMatch>) -> (u8, usize) {
+    match path {
+        Some(PathMatch::Exact(_)) => (2, 0),
+        Some(PathMatch::Prefix(prefix)) => (1, prefix.len()),
+        None => (1, 1),
+        Some(PathMatch::Regex(_)) => (0, 0),
+    }
+}
+
+impl Rows {
+    /// Makes expressions of all paths where routes would not be chosen in the order of the rows.
+    pub(super) fn in_order(&mut self) {
+        for action in &mut self.0 {
+            action.keep_prefixes();
+        }
+        if self.is_wrong() {
+            for action in self.0.iter_mut().filter(|it| it.name.is_none()) {
+                let paths = &mut action.matcher.paths;
+                if paths.is_empty() {
+                    paths.push(PathMatch::Regex("/.*".to_owned()));
+                }
+                for path in paths.iter_mut() {
+                    *path = path.to_regex();
+                }
+            }
+        }
+        for action in &mut self.0 {
+            action.settle();
+        }
+    }
+
+    fn is_wrong(&self) -> bool {
+        let open: Vec<&Action> = self.0.iter().filter(|it| it.name.is_none()).collect();
+        open.iter().enumerate().any(|(at, one)| {
+            let mut later = open.iter().skip(at + 1);
+            later.any(|other| comes_later(one, other))
+        })
+    }
+}
+
+/// Whether a route would get requests of another one only after that, though it comes first.
+fn comes_later(first: &Action, second: &Action) -> bool {
+    let paths = |action: &Action| match action.matcher.paths.as_slice() {
+        [] => vec![None],
+        paths => paths.iter().cloned().map(Some).collect(),
+    };
+    let seconds = paths(second);
+    paths(first).iter().any(|one| {
+        seconds.iter().any(|other| {
+            let is_apart = match (one, other) {
+                (Some(one), Some(other)) => matches!(one.overlap(other), Ok(None)),
+                _ => false,
+            };
+            !is_apart && rank(one.as_ref()) < rank(other.as_ref())
+        })
+    })
+}
