@@ -6,6 +6,8 @@ mod connect;
 
 mod fastcgi;
 
+mod uwsgi;
+
 mod layer4;
 
 mod proxy;

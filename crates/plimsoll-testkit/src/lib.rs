@@ -3,7 +3,7 @@
 //! An [`Origin`] is a server on a port of its own, in a thread of its own, whose every step on a
 //! connection is scripted; [`TestProxy`] stands between; a [`NameServer`] knows the
 //! names of the test; an [`Authority`] issues certificates, good
-//! and bad; [`services`] starts PostgreSQL and ClickHouse, [`NatsServer`] a broker, [`PhpApplication`] PHP behind FastCGI; [`http`] is a client of bare bytes; [`VirtualClock`] and [`eventually`] replace sleeping. Everything binds to the loopback
+//! and bad; [`services`] starts PostgreSQL and ClickHouse, [`NatsServer`] a broker, [`PhpApplication`] PHP behind FastCGI, [`UwsgiApplication`] Python behind uwsgi; [`http`] is a client of bare bytes; [`VirtualClock`] and [`eventually`] replace sleeping. Everything binds to the loopback
 //! and ends when it is dropped.
 //!
 //! Written for tests: it panics where a test could only fail anyway.
@@ -27,6 +27,8 @@ mod mail;
 mod nats;
 
 mod php;
+
+mod uwsgi;
 
 mod name_server;
 
@@ -62,4 +64,5 @@ pub use crate::proxy::{ProxyRequest, TestProxy, TestProxyBuilder};
 pub use crate::seeds::{cases, seed};
 pub use crate::token_bucket::{LeakyBucket, TokenBucket};
 pub use crate::unreachable::{FullBacklog, ipv6_available, refused_address};
+pub use crate::uwsgi::UwsgiApplication;
 pub use crate::waiting::{eventually, until};

@@ -73,6 +73,8 @@ mod trailers;
 
 mod udp;
 
+mod uwsgi;
+
 mod websocket;
 
 /// Counts what a forwarded request allocates.
