@@ -22,7 +22,11 @@ mod cookies;
 
 mod errors;
 
+mod application;
+
 mod fastcgi;
+
+mod uwsgi;
 
 mod fates;
 
