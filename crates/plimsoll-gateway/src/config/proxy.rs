@@ -423,10 +423,7 @@ fn application<'a>(
         let hint = format!(
             "add protocol = \"{name}\" to each upstream of the route, or beside `to` with a URL"
         );
-        table.wrong(
-            &format!("`{name}` is for servers that speak it"),
-            Some(hint),
-        );
+        table.wrong(format!("`{name}` is for servers that speak it"), Some(hint));
     }
     is_spoken
 }

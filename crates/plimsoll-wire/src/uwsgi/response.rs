@@ -12,9 +12,10 @@ pub fn as_http1(output: &[u8]) -> Result<Option<Cow<'_, [u8]>>, CgiHeadError> {
     const NAME: &[u8] = b"HTTP/";
     const OWN: &[u8] = b"HTTP/1.1";
     let Some(version) = output.strip_prefix(NAME) else {
-        return match NAME.starts_with(output) {
-            true => Ok(None),
-            false => from_cgi(output),
+        return if NAME.starts_with(output) {
+            Ok(None)
+        } else {
+            from_cgi(output)
         };
     };
     Ok(match version {
@@ -31,7 +32,7 @@ fn from_cgi(output: &[u8]) -> Result<Option<Cow<'_, [u8]>>, CgiHeadError> {
         return Ok(None);
     };
     let mut response = format!("HTTP/1.1 {} \r\n", head.status.as_str()).into_bytes();
-    for (name, value) in head.fields.iter() {
+    for (name, value) in &head.fields {
         for piece in [name, b": ", value, b"\r\n"] {
             response.extend_from_slice(piece);
         }

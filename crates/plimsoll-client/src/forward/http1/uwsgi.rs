@@ -21,7 +21,7 @@ pub(super) fn encode(
     let length = content_length(length, "uwsgi")?;
     let mut packet = UwsgiPacket::begin(out, head.modifiers);
     each_parameter(destination, head, &length, &mut |name, value| {
-        packet.variable(name, value)
+        packet.variable(name, value);
     });
     packet.finish().map_err(|error| {
         let failure = Failure::new(Phase::Send, FailureKind::TooLarge);
