@@ -6,8 +6,6 @@ mod connect;
 
 mod fastcgi;
 
-mod uwsgi;
-
 mod layer4;
 
 mod proxy;
@@ -21,6 +19,8 @@ mod sources;
 mod traces;
 
 mod upstream;
+
+mod uwsgi;
 
 use std::any::Any;
 use std::collections::BTreeMap;
