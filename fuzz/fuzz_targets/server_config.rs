@@ -14,6 +14,7 @@ fuzz_target!(|text: &str| {
     let mut compiler = Compiler::new(Path::new("/nonexistent"), &counters);
     compiler.actions.push(plimsoll_gateway::PROXY);
     compiler.actions.push(plimsoll_gateway::CONNECT);
+    compiler.guards.extend(plimsoll_gateway::GUARDS);
     compiler.sections.push(plimsoll_gateway::UPSTREAMS);
     compiler.sections.push(plimsoll_gateway::TRACES);
     compiler.listens.extend(plimsoll_gateway::LISTENS);

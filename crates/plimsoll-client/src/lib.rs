@@ -44,6 +44,10 @@ mod websocket;
 
 pub mod fetch;
 
+pub mod jwt;
+
+pub mod oidc;
+
 pub mod chaos;
 
 pub mod check;

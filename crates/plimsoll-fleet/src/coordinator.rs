@@ -13,7 +13,7 @@ use self::member::{Done, Member};
 pub use self::output::{CoordinatorOutput, Ending, MemberEnd, MemberSecond, NotStarted, Note};
 use plimsoll_model::with_causes;
 
-use crate::merge::MergeError;
+use crate::merge::UnionError;
 use crate::message::{Checksum, Shares, ToAgents, ToCoordinator};
 use crate::probe::{ClockOffset, spread};
 use crate::share::shares;
@@ -288,7 +288,7 @@ impl Coordinator {
     }
 
     /// What comes before the start is done, or has failed; its result goes to all agents.
-    pub fn set_up(&mut self, outcome: Result<Option<String>, MergeError>, now: Instant) {
+    pub fn set_up(&mut self, outcome: Result<Option<String>, UnionError>, now: Instant) {
         if self.state != State::SettingUp {
             return;
         }

@@ -47,7 +47,7 @@ pub use crate::drive::coordinate::{
 };
 pub use crate::drive::fetch_files;
 pub use crate::drive::serve::{AgentEnd, AgentNote, AgentSettings, OrderTrust, serve};
-pub use crate::merge::{LoadMerger, MergeError, Merger};
+pub use crate::merge::{LoadMerger, Merger, UnionError};
 pub use crate::message::{
     AgentReport, CheckFigures, Checksum, Counted, Envelope, Figures, FiguresError, MessageError,
     RunNames, ScriptFigures, Shares, ToAgents, ToCoordinator, VERSION, decode, encode,

@@ -16,7 +16,7 @@ const LATE: Duration = Duration::from_millis(20);
 
 /// Why the figures of agents cannot be merged.
 #[derive(Debug, thiserror::Error)]
-pub enum MergeError {
+pub enum UnionError {
     /// An agent makes another run than the coordinator.
     #[error("its figures are those of another kind of run")]
     Kind,
@@ -37,7 +37,7 @@ pub enum MergeError {
 /// Merges what agents count. An error of [`merge_second`](Self::merge_second) means that the figures are not those of such a run.
 pub trait Merger {
     /// Does what comes before the start, when all agents are ready. Its result goes to all of them.
-    fn set_up(&mut self) -> Result<Option<String>, MergeError> {
+    fn set_up(&mut self) -> Result<Option<String>, UnionError> {
         Ok(None)
     }
 
@@ -47,7 +47,7 @@ pub trait Merger {
     fn begin(&mut self, workers: usize, agents: usize, started: SystemTime);
 
     /// Adds what an agent has counted; returns its checksum.
-    fn merge_second(&mut self, second: &MemberSecond) -> Result<Checksum, MergeError>;
+    fn merge_second(&mut self, second: &MemberSecond) -> Result<Checksum, UnionError>;
 
     /// No more comes of an agent.
     fn give_up(&mut self, member: usize);
@@ -146,7 +146,7 @@ impl<'a> LoadMerger<'a> {
 }
 
 impl Merger for LoadMerger<'_> {
-    fn set_up(&mut self) -> Result<Option<String>, MergeError> {
+    fn set_up(&mut self) -> Result<Option<String>, UnionError> {
         self.observe()?;
         Ok(None)
     }
@@ -163,9 +163,9 @@ impl Merger for LoadMerger<'_> {
         self.union = Some(union);
     }
 
-    fn merge_second(&mut self, second: &MemberSecond) -> Result<Checksum, MergeError> {
+    fn merge_second(&mut self, second: &MemberSecond) -> Result<Checksum, UnionError> {
         let (Some(union), Counted::Load(figures)) = (&mut self.union, &second.figures) else {
-            return Err(MergeError::Kind);
+            return Err(UnionError::Kind);
         };
         let mut interval = union.empty_interval();
         figures.add_to(&mut interval)?;

@@ -6,7 +6,11 @@ mod connect;
 
 mod fastcgi;
 
+mod jwt;
+
 mod layer4;
+
+mod oidc;
 
 mod proxy;
 
@@ -26,7 +30,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use plimsoll_server::config::{ActionKind, SectionContext, SectionKind, Value};
+use plimsoll_server::config::{ActionKind, GuardKind, SectionContext, SectionKind, Value};
 
 pub use self::layer4::LISTENS;
 
@@ -46,6 +50,9 @@ pub const CONNECT: ActionKind = ActionKind {
     key: "connect",
     compile: connect::compile,
 };
+
+/// The guards of requests: `jwt` and `oidc`.
+pub const GUARDS: [GuardKind; 2] = [jwt::KIND, oidc::KIND];
 
 /// The tables `[upstream.NAME]`, which routes name.
 pub const UPSTREAMS: SectionKind = SectionKind {

@@ -18,6 +18,8 @@ mod access;
 
 mod cache;
 
+mod client_certificates;
+
 mod cookies;
 
 mod errors;

@@ -39,7 +39,11 @@ mod forward;
 
 mod import;
 
+mod jwt;
+
 mod layer4;
+
+mod oidc;
 
 mod sampler;
 
@@ -55,7 +59,7 @@ static ALLOCATOR: plimsoll_testkit::CountingAllocator = plimsoll_testkit::Counti
 /// What the names of the gateway's metrics begin with.
 const METRICS: &str = "plimsoll_gateway";
 
-pub use crate::config::{CONNECT, LISTENS, PROXY, TRACES, UPSTREAMS};
+pub use crate::config::{CONNECT, GUARDS, LISTENS, PROXY, TRACES, UPSTREAMS};
 pub use crate::import::{
     ImportError, ImportNote, Imported, Include, import_caddy, import_expressgateway, import_nginx,
     is_caddyfile, is_expressgateway,

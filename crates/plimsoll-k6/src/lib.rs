@@ -77,6 +77,6 @@ pub use crate::run::run;
 pub use crate::script::{LoadError, Script, ScriptText};
 pub use crate::source::archive::{Archive, ArchiveError, UnpackedArchive};
 pub use crate::source::recorded::script_of;
-pub use crate::source::remote::{Fetch, FetchError, ModuleLockError, RemoteModules};
+pub use crate::source::remote::{Fetch, ModuleFetchError, ModuleLockError, RemoteModules};
 pub use crate::summary::K6_VERSION;
 pub use crate::user::secrets::{SecretSourceError, Secrets};

@@ -36,7 +36,7 @@ use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
 
 #[cfg(feature = "script")]
-pub use self::load::{LoadError, Script};
+pub use self::load::{Script, ScriptLoadError};
 #[cfg(feature = "script")]
 pub(crate) use self::scripts::Scripts;
 

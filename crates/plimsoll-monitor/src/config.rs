@@ -46,12 +46,10 @@ use std::path::Path;
 
 use crate::probe::SuppliedKinds;
 
-pub use crate::config::acknowledge::AcknowledgePlan;
 pub use crate::config::agent::{AgentPlan, DEFAULT_REGION};
 pub use crate::config::blackbox::{Module, Modules};
 pub use crate::config::language::Language;
 pub use crate::config::oidc::OidcPlan;
-pub use crate::config::oidc::is_protected;
 pub use crate::config::overlay::Grounds;
 pub use crate::config::page::{Guard, PagePlan};
 pub use crate::config::plan::{

@@ -33,7 +33,7 @@ pub use crate::notify::deliver::send_test;
 pub use crate::notify::escalation::{EscalationPlan, EscalationStep, EscalationTarget};
 pub(crate) use crate::notify::field::Values;
 pub use crate::notify::field::{Field, FieldKind};
-pub use crate::notify::link::{Acknowledgement, LinkKey};
+pub use crate::notify::link::{AcknowledgePlan, Acknowledgement, LinkKey};
 pub use crate::notify::message::{Message, NoticeKind};
 pub use crate::notify::plan::{NotifyPlan, Template};
 pub use crate::notify::preview::preview;

@@ -13,6 +13,8 @@ mod admin;
 
 mod dump;
 
+mod guards;
+
 mod limits;
 
 mod listen;
@@ -36,7 +38,7 @@ mod route;
 
 mod udp;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -63,8 +65,8 @@ use crate::worker::context::WorkerContext;
 use crate::worker::states::SharedStates;
 
 pub use crate::config::action::{
-    ActionKind, CompileAction, CompileListen, CompileSection, ListenKind, Listened, Mounted,
-    SectionContext, SectionKind,
+    ActionKind, CompileAction, CompileGuard, CompileListen, CompileSection, GuardContext,
+    GuardKind, ListenKind, Listened, Mounted, SectionContext, SectionKind,
 };
 pub use crate::config::address::{network, networks};
 pub use crate::config::listen::trusted_proxies;
@@ -130,6 +132,8 @@ pub struct Compiler {
     pub threads: usize,
     /// Actions of other crates.
     pub actions: Vec<ActionKind>,
+    /// Guards of other crates.
+    pub guards: Vec<GuardKind>,
     /// Tables of other crates at the top of the file.
     pub sections: Vec<SectionKind>,
     /// Kinds of listeners of other crates, for protocols other than HTTP.
@@ -158,6 +162,7 @@ impl Compiler {
             counters: Arc::clone(counters),
             threads: 1,
             actions: Vec::new(),
+            guards: Vec::new(),
             sections: Vec::new(),
             listens: Vec::new(),
             admin_paths: Vec::new(),
@@ -201,6 +206,8 @@ impl Compiler {
             ocsp: RefCell::default(),
             apis,
             identities: RefCell::default(),
+            wants_certificates: Cell::new(false),
+            asks_for_certificates: Cell::new(false),
         };
         let threads = root.count("threads", 1..=1024);
         let pin = root.boolean("pin");
@@ -233,6 +240,14 @@ impl Compiler {
             &routing,
             log.as_ref().map(|log| &log.log),
         );
+        if context.wants_certificates.get() && !context.asks_for_certificates.get() {
+            let hint =
+                "client_certificates = { ca = \"clients.pem\", required = false } of [[listen]]";
+            root.wrong(
+                "`client_certificate` keeps everybody out, since no listener asks clients for certificates",
+                Some(hint.to_owned()),
+            );
+        }
         if let Some(table) = root.table("admin") {
             let apis = context.apis.map(AdminApis::into_all).unwrap_or_default();
             let mut paths = self.admin_paths.clone();
@@ -295,6 +310,10 @@ struct Context<'c> {
     ocsp: RefCell<Vec<OcspPlan>>,
     /// The APIs of actions on the admin port; absent without one.
     apis: Option<AdminApis>,
+    /// A route or a listener has `client_certificate`.
+    wants_certificates: Cell<bool>,
+    /// A listener has `client_certificates`, by which clients show theirs.
+    asks_for_certificates: Cell<bool>,
     /// Number of uses of each identity; repeated ones are numbered.
     identities: RefCell<HashMap<String, usize>>,
 }

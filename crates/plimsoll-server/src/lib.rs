@@ -109,13 +109,16 @@ pub use crate::message::events::{EventSource, EventStreamBody, NextEvent};
 pub use crate::message::fields::FieldEdits;
 pub use crate::message::file::FilePart;
 pub use crate::message::interim::{InterimError, InterimSender};
-pub use crate::message::request::{OwnedRequest, Request, Scheme, TraceNote, UpstreamNote};
+pub use crate::message::request::{
+    OwnedRequest, ProvedClaims, Request, Scheme, TraceNote, UpstreamNote,
+};
 pub use crate::message::response::{HandOver, Prepared, Response, ResponseBody, StreamError};
 pub use crate::middleware::{
-    Addresses, AttributeRewrite, Bandwidth, BasicAuth, Coding, Compress, CookieRule, Cors,
-    FieldRewrite, FieldValue, HashError, HeaderRules, InFlightLimit, InFlightPlan, LimitKey,
-    Middleware, Origins, OwnFields, PasswordHash, RateLimit, RatePlan, RequestIds, SameSite,
-    SecurityHeaders, Trace, TrustedProxies, Underscores, compress, compress_well, preferred_coding,
+    Addresses, AttributeRewrite, Bandwidth, BasicAuth, CertificateRule, Coding, Compress,
+    CookieRule, Cors, FieldRewrite, FieldValue, HashError, HeaderRules, InFlightLimit,
+    InFlightPlan, LimitKey, Middleware, Origins, OwnFields, PasswordHash, RateLimit, RatePlan,
+    RequestGuard, RequestIds, SameSite, SecurityHeaders, Trace, TrustedProxies, Underscores,
+    compress, compress_well, preferred_coding,
 };
 pub use crate::observe::access_log::{AccessLog, LogFormat, LogWriter, LoggedConnection, OpenLog};
 pub use crate::observe::admin::{

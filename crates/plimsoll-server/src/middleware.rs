@@ -8,15 +8,21 @@ mod addresses;
 
 mod basic_auth;
 
+mod client_certificate;
+
 mod compress;
 
 mod cors;
+
+mod guard;
 
 mod header_rules;
 
 mod in_flight_limit;
 
 mod limit_key;
+
+mod password_file;
 
 mod password_hash;
 
@@ -38,19 +44,23 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::action::Action;
+use crate::worker::context::WorkerContext;
 
 pub use crate::middleware::addresses::Addresses;
 pub use crate::middleware::bandwidth::Bandwidth;
 pub use crate::middleware::basic_auth::BasicAuth;
+pub use crate::middleware::client_certificate::CertificateRule;
 pub use crate::middleware::compress::{
     Coding, Compress, compress, compress_well, preferred_coding,
 };
 pub use crate::middleware::cors::{Cors, Origins};
+pub use crate::middleware::guard::RequestGuard;
 pub use crate::middleware::header_rules::{
     AttributeRewrite, CookieRule, FieldRewrite, FieldValue, HeaderRules, SameSite,
 };
 pub use crate::middleware::in_flight_limit::{InFlightLimit, InFlightPlan};
 pub use crate::middleware::limit_key::LimitKey;
+pub(crate) use crate::middleware::password_file::PasswordFile;
 pub use crate::middleware::password_hash::{HashError, PasswordHash};
 pub use crate::middleware::rate_limit::{RateLimit, RatePlan};
 pub use crate::middleware::request_id::RequestIds;
@@ -80,9 +90,13 @@ pub struct Middleware {
     pub rate_limit: Option<Arc<[Arc<RateLimit>]>>,
     /// Turns away who has too many requests in flight.
     pub in_flight_limit: Option<Arc<[Arc<InFlightLimit>]>>,
+    /// Turns away who does not show a certificate.
+    pub client_certificate: Option<Arc<CertificateRule>>,
     /// Turns away who does not know a password.
     pub basic_auth: Option<Arc<BasicAuth>>,
-    /// Of addresses and passwords one is enough.
+    /// Guards of other crates, the outermost first.
+    pub guards: Vec<Arc<dyn RequestGuard>>,
+    /// Of addresses on the one hand, passwords and guards on the other, one is enough.
     pub any_suffices: bool,
     /// Changes header fields of requests.
     pub request_headers: Option<Arc<HeaderRules>>,
@@ -109,17 +123,38 @@ impl Middleware {
                 own.push(name);
             }
         }
+        for guard in &self.guards {
+            for name in guard.own_fields() {
+                own.push(&name);
+            }
+        }
         own
     }
 
-    /// `inner` with all layers over it.
+    /// `inner` with all layers over it but guards, which are of a worker.
     pub fn over(&self, inner: Rc<dyn Action>) -> Rc<dyn Action> {
-        self.over_with(inner, |action| action)
+        debug_assert!(self.guards.is_empty(), "guards are made for a worker");
+        self.layered(None, inner, |action| action)
+    }
+
+    /// `inner` with all layers over it.
+    pub(crate) fn over_of(&self, worker: &WorkerContext, inner: Rc<dyn Action>) -> Rc<dyn Action> {
+        self.layered(Some(worker), inner, |action| action)
     }
 
     /// The same with one more layer, below those that give the request a name.
     pub(crate) fn over_with(
         &self,
+        worker: &WorkerContext,
+        inner: Rc<dyn Action>,
+        between: impl FnOnce(Rc<dyn Action>) -> Rc<dyn Action>,
+    ) -> Rc<dyn Action> {
+        self.layered(Some(worker), inner, between)
+    }
+
+    fn layered(
+        &self,
+        worker: Option<&WorkerContext>,
         inner: Rc<dyn Action>,
         between: impl FnOnce(Rc<dyn Action>) -> Rc<dyn Action>,
     ) -> Rc<dyn Action> {
@@ -134,11 +169,9 @@ impl Middleware {
         if let Some(rules) = &self.request_headers {
             action = Rc::new(header_rules::Requests::new(Arc::clone(rules), action));
         }
-        if let Some(auth) = &self.basic_auth {
-            let guarded = Rc::new(basic_auth::Guarded::new(
-                Arc::clone(auth),
-                Rc::clone(&action),
-            ));
+        action = self.limited(action, true);
+        if self.has_guards() {
+            let guarded = self.guarded(worker, Rc::clone(&action));
             action = match &self.addresses {
                 Some(addresses) if self.any_suffices => {
                     let addresses = Arc::clone(addresses);
@@ -147,14 +180,8 @@ impl Middleware {
                 _ => guarded,
             };
         }
-        if let Some(limits) = &self.in_flight_limit {
-            let limits = Arc::clone(limits);
-            action = Rc::new(in_flight_limit::Counted::new(limits, action));
-        }
-        if let Some(limits) = &self.rate_limit {
-            action = Rc::new(rate_limit::Limited::new(Arc::clone(limits), action));
-        }
-        let is_alone = !self.any_suffices || self.basic_auth.is_none();
+        action = self.limited(action, false);
+        let is_alone = !self.any_suffices || !self.has_guards();
         if let Some(addresses) = self.addresses.as_ref().filter(|_| is_alone) {
             action = Rc::new(addresses::Admitting::new(Arc::clone(addresses), action));
         }
@@ -173,6 +200,48 @@ impl Middleware {
         }
         if let Some(ids) = &self.request_id {
             action = Rc::new(request_id::RequestId::new(Arc::clone(ids), action));
+        }
+        action
+    }
+
+    fn has_guards(&self) -> bool {
+        self.client_certificate.is_some() || self.basic_auth.is_some() || !self.guards.is_empty()
+    }
+
+    /// `inner` for those who show what every guard wants.
+    fn guarded(&self, worker: Option<&WorkerContext>, inner: Rc<dyn Action>) -> Rc<dyn Action> {
+        let guards = self.guards.iter().rev();
+        let mut action = match worker {
+            Some(worker) => guards.fold(inner, |inner, guard| guard.over(worker, inner)),
+            None => inner,
+        };
+        if let Some(auth) = &self.basic_auth {
+            if let Some(worker) = worker {
+                auth.follow(worker);
+            }
+            action = Rc::new(basic_auth::Guarded::new(Arc::clone(auth), action));
+        }
+        if let Some(rule) = &self.client_certificate {
+            action = Rc::new(client_certificate::Certified::new(Arc::clone(rule), action));
+        }
+        action
+    }
+
+    /// `inner` with the limits over it whose keys are of a user, who is known once guards have let the request pass; or
+    /// with the others, which keep clients from the guards too.
+    fn limited(&self, inner: Rc<dyn Action>, are_of_user: bool) -> Rc<dyn Action> {
+        let mut action = inner;
+        let limits = self.in_flight_limit.iter().flat_map(|it| it.iter());
+        let limits = limits.filter(|it| it.key().is_of_user() == are_of_user);
+        let limits: Arc<[_]> = limits.cloned().collect();
+        if !limits.is_empty() {
+            action = Rc::new(in_flight_limit::Counted::new(limits, action));
+        }
+        let limits = self.rate_limit.iter().flat_map(|it| it.iter());
+        let limits = limits.filter(|it| it.key().is_of_user() == are_of_user);
+        let limits: Arc<[_]> = limits.cloned().collect();
+        if !limits.is_empty() {
+            action = Rc::new(rate_limit::Limited::new(limits, action));
         }
         action
     }

@@ -29,11 +29,12 @@ pub(crate) use self::of_response::{EndValues, ResponseValues};
 pub(crate) use self::template::Piece;
 pub use self::template::{Maps, Template};
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::header::HeaderName;
 
-use self::client_certificate::CertificatePart;
+pub(crate) use self::client_certificate::CertificatePart;
 pub(crate) use self::time::TimeForm;
 
 /// A part of a request, its connection or its response.
@@ -97,6 +98,8 @@ pub(crate) enum Place {
     Trace,
     /// The user, by its credentials.
     User,
+    /// A claim of the token that the sender has shown.
+    Claim(Cow<'static, str>),
     /// The route that responds.
     Route,
     /// The upstream of the request.
@@ -176,6 +179,7 @@ impl Place {
             Self::RequestId
             | Self::Trace
             | Self::User
+            | Self::Claim(_)
             | Self::Route
             | Self::Upstream
             | Self::UpstreamServer
@@ -209,6 +213,15 @@ impl Place {
                 Source::Response => Moment::Response,
                 Source::End => Moment::End,
             },
+        }
+    }
+
+    /// Whether its value is known once credentials have been checked.
+    pub(crate) fn is_of_user(&self) -> bool {
+        match self {
+            Self::User | Self::Claim(_) => true,
+            Self::Map(map) => map.templates().any(Template::is_of_user),
+            _ => false,
         }
     }
 

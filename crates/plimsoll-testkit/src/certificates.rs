@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair, KeyUsagePurpose, date_time_ymd,
+    KeyPair, KeyUsagePurpose, SanType, date_time_ymd,
 };
 use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -59,6 +59,18 @@ impl Authority {
     pub fn issue_for_client(&self, name: &str) -> Leaf {
         let mut params = leaf_params(&[name]);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.sign(&params)
+    }
+
+    /// The same with these URIs beside the name.
+    pub fn issue_for_client_with(&self, name: &str, uris: &[&str]) -> Leaf {
+        let mut params = leaf_params(&[name]);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let uris = uris.iter().map(|uri| {
+            let uri = (*uri).try_into().expect("a URI is ASCII");
+            SanType::URI(uri)
+        });
+        params.subject_alt_names.extend(uris);
         self.sign(&params)
     }
 

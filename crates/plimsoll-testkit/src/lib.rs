@@ -3,7 +3,7 @@
 //! An [`Origin`] is a server on a port of its own, in a thread of its own, whose every step on a
 //! connection is scripted; [`TestProxy`] stands between; a [`NameServer`] knows the
 //! names of the test; an [`Authority`] issues certificates, good
-//! and bad; [`services`] starts PostgreSQL and ClickHouse, [`NatsServer`] a broker, [`PhpApplication`] PHP behind FastCGI; [`http`] is a client of bare bytes; [`VirtualClock`] and [`eventually`] replace sleeping. Everything binds to the loopback
+//! and bad; [`services`] starts PostgreSQL and ClickHouse, [`NatsServer`] a broker, [`PhpApplication`] PHP behind FastCGI; [`IdentityProvider`] signs tokens; [`http`] is a client of bare bytes; [`VirtualClock`] and [`eventually`] replace sleeping. Everything binds to the loopback
 //! and ends when it is dropped. [`UwsgiApplication`] is Python behind uwsgi.
 //!
 //! Written for tests: it panics where a test could only fail anyway.
@@ -19,6 +19,8 @@ mod clock;
 mod digest_realm;
 
 pub mod http;
+
+mod identity_provider;
 
 mod logic;
 
@@ -51,6 +53,7 @@ pub use crate::allocations::{
 pub use crate::certificates::{Authority, Leaf, MaterialFiles};
 pub use crate::clock::VirtualClock;
 pub use crate::digest_realm::{DigestLog, DigestRealm};
+pub use crate::identity_provider::{IdentityProvider, ProviderState, RSA_TEST_KEY};
 pub use crate::logic::{Logic, Question, Reply};
 pub use crate::mail::{MailReceiver, StartTlsSession, mail_server, starttls_server};
 pub use crate::name_server::{NameServer, NameServerBuilder, NamedService};

@@ -36,7 +36,9 @@ mod on_demand;
 
 pub use rustls::ClientConfig;
 
-pub use crate::tls::certificate::{CertificateNames, certificate, certificate_names};
+pub use crate::tls::certificate::{
+    AlternativeName, CertificateNames, certificate, certificate_names,
+};
 pub use crate::tls::challenges::{ACME_TLS, AnsweringChallenge, TlsChallengeError, TlsChallenges};
 pub use crate::tls::ciphers::{CipherSuites, CipherSuitesError};
 pub use crate::tls::client_hello::{ClientHello, ClientHelloError};

@@ -15,7 +15,7 @@ use crate::coordinator::{
     BEAT_EVERY, Coordinator, CoordinatorOutput, Ending, FleetPlan, MemberEnd, MemberSecond,
     NotStarted, Note,
 };
-use crate::merge::{MergeError, Merger};
+use crate::merge::{Merger, UnionError};
 use crate::message::{MessageError, RunNames, ToAgents, ToCoordinator, decode, encode_signed};
 use crate::order::{Argument, OrderFile, RunOrder, Work};
 use crate::share::Share;
@@ -406,7 +406,7 @@ impl<'a> Driver<'a> {
             })
         };
         let outcome = outcome.and_then(|data| match data {
-            Some(data) if data.len() > MOST_DATA => Err(MergeError::Data(MOST_DATA)),
+            Some(data) if data.len() > MOST_DATA => Err(UnionError::Data(MOST_DATA)),
             data => Ok(data),
         });
         self.coordinator.set_up(outcome, SystemClock.now());

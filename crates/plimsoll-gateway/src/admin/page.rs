@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use plimsoll_model::look::STYLE as LOOK;
-use plimsoll_model::{ByteSize, Clock as _, DurationText};
+use plimsoll_model::{ByteSize, Clock as _};
 use plimsoll_server::{
     AdminPage, Answer, AnswerApi, Counters, EventSource, EventStreamBody, NextEvent, Response,
     ResponseBody,
@@ -243,7 +243,7 @@ fn content(figures: &ShownFigures) -> String {
     let servers = || upstreams.iter().flat_map(|it| &it.servers);
     let content = Content {
         connections: figures.counters.open(),
-        rate: shown_rate(routes.iter().map(|it| it.recent.rate).sum()),
+        rate: shown_rate(routes.iter().fold(0.0, |sum, it| sum + it.recent.rate)),
         available: servers().filter(|it| it.state == "healthy").count(),
         servers: servers().count(),
         is_draining: figures.counters.is_draining(),
@@ -257,7 +257,10 @@ fn content(figures: &ShownFigures) -> String {
 fn upstream(status: &UpstreamStatus) -> UpstreamView {
     let now = SystemClock.now();
     let servers = status.watched_servers(now);
-    let rate = servers.iter().map(|(_, _, recent)| recent.rate).sum();
+    // Of no servers the sum would be shown as -0.0.
+    let rate = servers
+        .iter()
+        .fold(0.0, |sum, (_, _, recent)| sum + recent.rate);
     let events = [
         ("retries", Event::Retry),
         ("retries refused", Event::RefusedRetry),
@@ -274,8 +277,13 @@ fn upstream(status: &UpstreamStatus) -> UpstreamView {
     let source = status.source(now).map(|source| SourceView {
         name: format!("{} {}", source.kind, source.name),
         away: source.problem.map(|problem| {
-            let age = Duration::from_secs_f64(source.away_seconds.floor());
-            format!("list is {} old: {problem}", DurationText(age))
+            let seconds = source.away_seconds.floor();
+            let list = if servers.is_empty() {
+                "no list"
+            } else {
+                "no other list"
+            };
+            format!("{list} for {seconds} s: {problem}")
         }),
     });
     UpstreamView {

@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::header::{
-    AGE, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_LOCATION, CONTENT_RANGE, DATE, ETAG, EXPIRES,
-    HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, LOCATION, RANGE,
-    VARY,
+    AGE, AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_LOCATION, CONTENT_RANGE, DATE, ETAG,
+    EXPIRES, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, LOCATION,
+    RANGE, VARY,
 };
 use http::{HeaderMap, StatusCode};
 use http_body::Body as _;
@@ -487,7 +487,12 @@ impl Fetching {
 impl Lookup {
     /// - `own_key`: the part of the key that the configuration adds.
     fn new(request: &Request<'_>, own_key: Option<&str>, is_relaying: bool) -> Self {
-        let fields = request.field_list().into_map();
+        let mut fields = request.field_list().into_map();
+        if request.has_claims() {
+            // A token that the server does not get is credentials all the same (RFC 9111, section 3.5).
+            let entry = fields.entry(AUTHORIZATION);
+            entry.or_insert(HeaderValue::from_static("Bearer"));
+        }
         Self {
             key: Key::from(key(request, own_key)),
             directives: Directives::of_request(&fields),

@@ -17,7 +17,7 @@ use plimsoll_server::{Action, Counters, MakeAction, Respond, Response, WorkerCon
 use super::route::Route;
 use super::servers::Translation;
 use super::{ImportNote, Notes};
-use crate::config::{CONNECT, LISTENS, PROXY, TRACES, UPSTREAMS};
+use crate::config::{CONNECT, GUARDS, LISTENS, PROXY, TRACES, UPSTREAMS};
 
 /// Times that a translation is repaired: a route may have problems of its own, and then one with an upstream that is gone.
 const ROUNDS: usize = 8;
@@ -80,6 +80,7 @@ fn written(parts: &Translation) -> (String, Vec<(usize, Part)>) {
 pub(super) fn problems(text: &str, directory: &Path) -> Vec<ConfigProblem> {
     let mut compiler = Compiler::new(directory, &Arc::<Counters>::default());
     compiler.actions.extend([PROXY, CONNECT, FILES]);
+    compiler.guards.extend(GUARDS);
     compiler.sections.extend([UPSTREAMS, TRACES]);
     compiler.listens.extend(LISTENS);
     let problems = compiler.compile(text).err().unwrap_or_default();

@@ -12,6 +12,7 @@ use plimsoll_server::Address;
 
 use super::Notes;
 use super::access;
+use super::client_certificates::ClientCertificates;
 use super::fates::{self, Level};
 use super::limits;
 use super::locations;
@@ -43,14 +44,6 @@ struct Listener {
     client_certificates: Vec<Option<ClientCertificates>>,
 }
 
-/// `ssl_verify_client` with the authority whose certificates are accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct ClientCertificates {
-    /// A server that requires a certificate and names no authority rejects every client.
-    ca: Option<String>,
-    required: bool,
-}
-
 impl Listener {
     /// The server for names that none of them has.
     fn default_server(&self) -> Option<usize> {
@@ -61,16 +54,6 @@ impl Listener {
     /// It leads every client to `https`.
     fn is_redirect(&self) -> bool {
         !self.is_tls && !self.servers.is_empty() && self.others == 0
-    }
-
-    /// The certificates of clients, if all servers want the same of them.
-    fn client_certificates(&self) -> Option<&ClientCertificates> {
-        let (first, others) = self.client_certificates.split_first()?;
-        let first = first.as_ref().filter(|it| it.ca.is_some())?;
-        others
-            .iter()
-            .all(|it| it.as_ref() == Some(first))
-            .then_some(first)
     }
 }
 
@@ -237,7 +220,7 @@ fn server<'a>(
     let has_plain_redirect = directive.all("if").any(is_plain_redirect);
     let scope = Scope::new(outer).within(&directive.block);
     let certificates = certificates(&scope, notes);
-    server.client_certificates = client_certificates(&scope, notes);
+    server.client_certificates = ClientCertificates::of_server(&scope, notes);
     let mut listens: Vec<_> = directive.all("listen").collect();
     let default = Directive {
         name: "listen".to_owned(),
@@ -373,26 +356,6 @@ fn certificates(scope: &Scope<'_>, notes: &mut Notes) -> Vec<(String, String)> {
     certificates
 }
 
-/// `ssl_verify_client` with its authority.
-fn client_certificates(scope: &Scope<'_>, notes: &mut Notes) -> Option<ClientCertificates> {
-    let verify = scope
-        .last("ssl_verify_client")
-        .filter(|it| it.argument(0) != "off")?;
-    let ca = scope
-        .last("ssl_client_certificate")
-        .or_else(|| scope.last("ssl_trusted_certificate"));
-    if verify.argument(0) == "optional_no_ca" {
-        notes.add(
-            verify,
-            "certificates of other authorities are not accepted here",
-        );
-    }
-    Some(ClientCertificates {
-        ca: ca.map(|it| it.argument(0).to_owned()),
-        required: verify.argument(0) == "on",
-    })
-}
-
 /// Whether a server leads to the same URL by `https`, but for other locations.
 fn is_https_redirect(server: &Directive) -> bool {
     let mut roots = server.all("location").filter(|it| it.arguments == ["/"]);
@@ -482,7 +445,7 @@ fn write_listeners(
             if listener.has_http3 {
                 out.push_str("http3 = true\n");
             }
-            if let Some(wanted) = listener.client_certificates() {
+            if let Some(wanted) = ClientCertificates::of_listener(&listener.client_certificates) {
                 let ca = toml_string(wanted.ca.as_deref().unwrap_or_default());
                 let required = wanted.required;
                 writeln!(
@@ -559,13 +522,7 @@ fn write_routes(
         }
     }
     let scope = Scope::new(outer).within(&server.directive.block);
-    let returns = |returned: &Directive, notes: &mut Notes| {
-        let mut keys = Keys::default();
-        keys.text("prefix", "/");
-        responses::returned(returned, None, &scope, &mut keys, notes);
-        Route::new(&keys, returned)
-    };
-    let routes = if is_closed(server, written.listeners, notes) {
+    let mut routes = if is_closed(server, written.listeners, notes) {
         let mut keys = Keys::default();
         keys.text("prefix", "/");
         access::forbid(&mut keys);
@@ -573,6 +530,22 @@ fn write_routes(
     } else {
         locations::routes(server.directive, &scope, upstreams, notes)
     };
+    let certified = if server.requires_by_routes(written.listeners) {
+        "client_certificate = { status = 400 }\n"
+    } else {
+        ""
+    };
+    let returns = |returned: &Directive, notes: &mut Notes| {
+        let mut keys = Keys::default();
+        keys.text("prefix", "/");
+        responses::returned(returned, None, &scope, &mut keys, notes);
+        let mut route = Route::new(&keys, returned);
+        route.text.push_str(certified);
+        route
+    };
+    for route in &mut routes {
+        route.text.push_str(certified);
+    }
     let mut hosts: Vec<(Option<&str>, Option<&Directive>)> = Vec::new();
     for (host, returned) in &server.returning {
         hosts.push((Some(host), Some(returned)));
@@ -701,9 +674,16 @@ fn is_closed(
     let Some(wanted) = server.client_certificates.as_ref() else {
         return false;
     };
+    let has_plain = server.serving_plain(listeners);
     let is_kept = server.listeners.iter().all(|address| {
         let listener = listeners.get(address).filter(|it| it.is_tls);
-        listener.is_none_or(|it| it.client_certificates() == Some(wanted))
+        listener.is_none_or(|it| {
+            let asked = ClientCertificates::of_listener(&it.client_certificates);
+            asked.is_some_and(|asked| {
+                let is_required = asked.required || !wanted.required || !has_plain;
+                asked.ca == wanted.ca && is_required
+            })
+        })
     });
     if is_kept {
         return false;
@@ -717,6 +697,29 @@ fn is_closed(
         notes.add(at, format!("left out: {reason}"));
     }
     wanted.required
+}
+
+impl Server<'_> {
+    /// Whether it serves more than redirects without TLS too.
+    fn serving_plain(&self, listeners: &BTreeMap<String, Listener>) -> bool {
+        let mut serving = self.listeners.iter();
+        serving.any(|it| {
+            let is_plain = listeners.get(it).is_some_and(|it| !it.is_tls);
+            is_plain && !self.redirecting.contains(it)
+        })
+    }
+
+    /// Whether its routes require certificates, since its listeners ask for them and let clients without any in.
+    fn requires_by_routes(&self, listeners: &BTreeMap<String, Listener>) -> bool {
+        let is_required = self.client_certificates.as_ref();
+        is_required.is_some_and(|it| it.required)
+            && self.listeners.iter().any(|address| {
+                let listener = listeners.get(address).filter(|it| it.is_tls);
+                let asked = listener
+                    .and_then(|it| ClientCertificates::of_listener(&it.client_certificates));
+                asked.is_some_and(|it| !it.required)
+            })
+    }
 }
 
 /// Whether an `if` of the server chooses a host or leads to `https`, which has a counterpart.

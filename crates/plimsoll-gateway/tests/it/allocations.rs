@@ -52,8 +52,13 @@ impl Action for Count {
 
 /// Sends a request and reads its response, whose length is announced; returns the content.
 fn get(stream: &mut TcpStream, path: &str) -> String {
+    get_with(stream, path, "")
+}
+
+/// The same with more fields.
+fn get_with(stream: &mut TcpStream, path: &str, fields: &str) -> String {
     let request = format!(
-        "GET {path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: test\r\nAccept: */*\r\n\r\n"
+        "GET {path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: test\r\nAccept: */*\r\n{fields}\r\n"
     );
     stream.write_all(request.as_bytes()).unwrap();
     let mut read = Vec::new();
@@ -96,4 +101,30 @@ fn a_steady_request_takes_few_allocations() {
     // The exchange, the answer and the response; the request in three pieces, the fields of the response in two and its
     // content in one; the state of the exchange.
     assert!(each <= 12, "{each} allocations per request");
+}
+
+#[test]
+fn a_token_that_was_verified_before_takes_none() {
+    const REQUESTS: u64 = 200;
+    let provider = plimsoll_testkit::IdentityProvider::new("https://a.test/");
+    let gateway = Served::routes(&format!(
+        "[[route]]\npath = \"/count\"\ncount = {{}}\n[[route]]\npath = \"/open\"\nrespond = {{ body = \"hello\" }}\n\
+         [[route]]\njwt = {{ issuer = \"{}\", audience = \"api\" }}\nrespond = {{ body = \"hello\" }}\n",
+        provider.url()
+    ));
+    let token = provider.token(&serde_json::json!({}));
+    let fields = format!("Authorization: Bearer {token}\r\n");
+    let mut stream = connect(gateway.address());
+    let mut allocations = |path: &str| {
+        for _ in 0..20 {
+            assert_eq!(get_with(&mut stream, path, &fields), "hello");
+        }
+        let before: u64 = get(&mut stream, "/count").parse().unwrap();
+        for _ in 0..REQUESTS {
+            get_with(&mut stream, path, &fields);
+        }
+        let after: u64 = get(&mut stream, "/count").parse().unwrap();
+        (after - before) / REQUESTS
+    };
+    assert_eq!(allocations("/x"), allocations("/open"));
 }

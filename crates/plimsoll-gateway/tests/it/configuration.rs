@@ -1,5 +1,6 @@
 //! Errors in the configuration: all of them, each with its key and what to do.
 
+use plimsoll_server::config::ConfigProblem;
 use plimsoll_testkit::http::get;
 
 use crate::server::{Served, compiled, named};
@@ -173,6 +174,18 @@ proxy = {{ to = "all", cache = false }}
 prefix = "/e"
 proxy = {{ to = "all", cache = {{ size = "1MiB", max_object = "1KiB", stale_while_revalidate = "1s", stale_if_error = "1s", default_lifetime = {{ 200 = "1m" }} }} }}
 [[route]]
+prefix = "/f"
+jwt = {{ issuer = ["https://id.test"], audience = "a", jwks = "https://id.test/keys", refresh = "1m", refetch = "1s", algorithms = ["ES256"], type = "at+jwt", from = ["header", "cookie:t"], leeway = "0s", claims = {{ a = "b", c = true, d = ["e"] }}, pass_on = false, optional = true, realm = "r", cache = 0 }}
+respond = {{}}
+[[route]]
+prefix = "/g"
+jwt = {{ issuer = "https://id.test", audience = false, jwks = {{ keys = [{{ kty = "OKP", crv = "Ed25519", x = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" }}] }} }}
+respond = {{}}
+[[route]]
+prefix = "/h"
+oidc = {{ issuer = "https://id.test", client_id = "a", client_secret = "b", url = "https://a.test", callback = "/h/back", logout = "/h/out", secret = ["0123456789abcdef0123456789abcdef"], lifetime = "1h", claims = {{ groups = "a" }}, keep = ["email"], userinfo = true, scopes = "email", cookie = "__Host-a" }}
+respond = {{}}
+[[route]]
 prefix = "/b"
 proxy = {{ to = "https://10.0.0.9", {inline} }}
 [upstream.all]
@@ -217,5 +230,21 @@ fn a_configuration_of_expressgateway_serves_once_it_is_translated() {
     let gateway = Served::new(&imported.toml);
     for _ in 0..8 {
         assert_eq!(get(gateway.address(), "/").text(), "behind");
+    }
+}
+
+/// The examples of docs/auth.md, but for files that are not there.
+#[test]
+fn the_examples_of_the_page_load() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/auth.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let blocks: Vec<_> = page.split("```toml\n").skip(1).collect();
+    assert!(blocks.len() >= 4, "{}", blocks.len());
+    for block in blocks {
+        let (text, _) = block.split_once("```").unwrap();
+        let problems = compiled(text).err().unwrap_or_default();
+        let missing = |it: &ConfigProblem| it.message.contains("No such file");
+        let others: Vec<_> = problems.iter().filter(|it| !missing(it)).collect();
+        assert!(others.is_empty(), "{others:?}\n{text}");
     }
 }

@@ -17,6 +17,8 @@ mod catalogues;
 
 mod client;
 
+mod client_certificates;
+
 mod configuration;
 
 mod connect;
@@ -31,6 +33,8 @@ mod forwarded_fields;
 
 mod grpc;
 
+mod guards;
+
 mod hostile;
 
 mod hostile_http2;
@@ -39,11 +43,15 @@ mod hostile_http3;
 
 mod hops;
 
+mod jwt;
+
 mod leading;
 mod life;
 mod limits;
 
 mod log;
+
+mod oidc;
 
 mod pairs;
 

@@ -24,6 +24,7 @@ fn compiler() -> Compiler {
     compiler.actions.push(crate::allocations::PEAK);
     compiler.actions.push(crate::pairs::WATCH);
     compiler.actions.push(crate::pairs::FLOOD);
+    compiler.guards.extend(plimsoll_gateway::GUARDS);
     compiler.sections.push(plimsoll_gateway::UPSTREAMS);
     compiler.sections.push(plimsoll_gateway::TRACES);
     compiler.listens.extend(plimsoll_gateway::LISTENS);

@@ -19,10 +19,10 @@ const LONGEST: usize = 16 << 20;
 const MAGIC: &str = "plimsoll module 1";
 
 /// Gets the content of a URL.
-pub type Fetch = Box<dyn Fn(&str) -> Result<Vec<u8>, FetchError> + Send + Sync>;
+pub type Fetch = Box<dyn Fn(&str) -> Result<Vec<u8>, ModuleFetchError> + Send + Sync>;
 
 /// Why there is no content of a URL, which the one who fetches knows.
-pub type FetchError = Box<dyn Error + Send + Sync>;
+pub type ModuleFetchError = Box<dyn Error + Send + Sync>;
 
 /// The cache and source of modules from other servers.
 pub struct RemoteModules {
@@ -49,7 +49,10 @@ pub(crate) enum RemoteError {
     #[error(
         "cannot fetch {url}, which is not in the cache: {cause}; without a connection, save the file beside the script and import it by its path"
     )]
-    Fetch { url: String, cause: FetchError },
+    Fetch {
+        url: String,
+        cause: ModuleFetchError,
+    },
     #[error("{url} is longer than {} MiB", LONGEST >> 20)]
     TooLong { url: String },
     #[error("{url} is not UTF-8")]
@@ -280,7 +283,7 @@ mod tests {
             count.fetch_add(1, Ordering::Relaxed);
             answer
                 .map(|text| text.as_bytes().to_vec())
-                .map_err(FetchError::from)
+                .map_err(ModuleFetchError::from)
         });
         let modules = RemoteModules::new(Some(folder.to_owned()), lock, fetch);
         (modules.unwrap(), fetched)

@@ -36,7 +36,7 @@ pub struct Script {
 
 /// Why a script cannot be loaded.
 #[derive(Debug, thiserror::Error)]
-pub enum LoadError {
+pub enum ScriptLoadError {
     /// The file cannot be a module.
     #[error(transparent)]
     Module(#[from] ModuleError),
@@ -56,7 +56,7 @@ impl Script {
         root: &Path,
         time: Duration,
         names: &[(String, usize)],
-    ) -> Result<(Self, Vec<PathBuf>), LoadError> {
+    ) -> Result<(Self, Vec<PathBuf>), ScriptLoadError> {
         let folder = Rc::new(Folder::new(root));
         let (name, shown) = match text {
             Text::File(path) => {
@@ -71,7 +71,8 @@ impl Script {
                 (name, "a function of JavaScript".to_owned())
             }
         };
-        let described = |error: ScriptError| LoadError::Script(as_written(&error, &name, root));
+        let described =
+            |error: ScriptError| ScriptLoadError::Script(as_written(&error, &name, root));
         let program = Program::compile(Rc::clone(&folder) as Rc<dyn Sources>, &name, LIMITS);
         let program = program.map_err(described)?;
         let script = Self {

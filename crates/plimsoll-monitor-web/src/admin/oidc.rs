@@ -27,7 +27,7 @@ use crate::admin::overview::refused;
 use crate::admin::shell::{message, redirect};
 use crate::admin::sign_in;
 use crate::cookies::Cookie;
-use crate::oidc::Flow;
+use crate::oidc::OidcFlow;
 use crate::random;
 use crate::request::{address_of, client_of, is_tls, parameter};
 use crate::state::Api;
@@ -71,9 +71,9 @@ impl Purpose {
     }
 }
 
-fn flow_of(cookie: &str) -> Flow {
+fn flow_of(cookie: &str) -> OidcFlow {
     let verifier = csrf_of("oidc-verifier", cookie);
-    Flow {
+    OidcFlow {
         state: csrf_of("oidc-state", cookie),
         nonce: csrf_of("oidc-nonce", cookie),
         challenge: BASE64_URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.as_bytes())),

@@ -1,317 +1,24 @@
 //! Sign-in by `OpenID` Connect, against a provider on loopback that checks what a provider has to check, with real keys.
 
-use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
-use std::thread;
-
-use base64::Engine as _;
-use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use http::{Method, StatusCode};
-use ring::digest::{SHA256, digest};
-use ring::rand::SystemRandom;
-use ring::rsa::PublicKeyComponents;
-use ring::signature::{
-    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, RSA_PKCS1_SHA256, RsaKeyPair,
-};
-use serde_json::{Value, json};
+use plimsoll_testkit::IdentityProvider;
+use serde_json::json;
 use url::Url;
 
 use crate::admin::{Admin, Browser, PASSWORD};
 
-const CLIENT: &str = "plimsoll";
-
-/// With letters that have to be encoded in basic authentication.
-const SECRET: &str = "s3cret:/+%";
-
-/// A test key: nothing else is signed by it.
-const RSA: &[u8] = include_bytes!("oidc_rsa.der");
-
-/// A provider.
-struct Provider {
-    address: SocketAddr,
-    state: Arc<Mutex<State>>,
+fn provider() -> IdentityProvider {
+    IdentityProvider::new("https://monitor.test/admin/oidc/callback")
 }
 
-struct State {
-    issuer: String,
-    /// Who is signed in at the provider.
-    user: Value,
-    algorithm: &'static str,
-    /// The identifier of the keys; another one stands for other keys.
-    kid: String,
-    /// Whether claims about the user are at `userinfo` only.
-    at_userinfo: bool,
-    /// Claims that replace those of the token.
-    forged: Value,
-    /// The user whom `userinfo` is about, if it lies.
-    userinfo_subject: Option<&'static str>,
-    codes: HashMap<String, Granted>,
-    issued: u32,
-    ecdsa: EcdsaKeyPair,
-    /// Paths that were requested.
-    paths: Vec<String>,
-}
-
-/// What a code is good for, once.
-struct Granted {
-    challenge: String,
-    nonce: String,
-    redirect: String,
-}
-
-impl Provider {
-    fn new() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let (random, algorithm) = (SystemRandom::new(), &ECDSA_P256_SHA256_FIXED_SIGNING);
-        let document = EcdsaKeyPair::generate_pkcs8(algorithm, &random).unwrap();
-        let state = Arc::new(Mutex::new(State {
-            issuer: format!("http://{address}"),
-            user: json!({ "sub": "u-1", "email": "ann@example.org", "email_verified": true }),
-            algorithm: "RS256",
-            kid: "first".to_owned(),
-            at_userinfo: false,
-            forged: json!({}),
-            userinfo_subject: None,
-            codes: HashMap::new(),
-            issued: 0,
-            ecdsa: EcdsaKeyPair::from_pkcs8(algorithm, document.as_ref(), &random).unwrap(),
-            paths: Vec::new(),
-        }));
-        let shared = Arc::clone(&state);
-        thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                let state = Arc::clone(&shared);
-                thread::spawn(move || serve(&stream, &state));
-            }
-        });
-        Self { address, state }
-    }
-
-    fn set(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.state.lock().unwrap());
-    }
-
-    /// The table of a configuration.
-    fn table(&self, more: &str) -> String {
-        format!(
-            "[oidc]\nname = \"Example ID\"\nissuer = \"http://{}\"\nclient_id = \"{CLIENT}\"\nclient_secret = \"{SECRET}\"\nurl = \"https://monitor.test/\"\n{more}\n",
-            self.address
-        )
-    }
-
-    /// What the provider answers a browser that is signed in there: the way back.
-    fn authorize(&self, location: &str) -> Result<String, String> {
-        let url = Url::parse(location).unwrap();
-        assert_eq!(url.path(), "/authorize");
-        self.state.lock().unwrap().authorize(&url)
-    }
-}
-
-fn encoded(bytes: &[u8]) -> String {
-    BASE64_URL_SAFE_NO_PAD.encode(bytes)
-}
-
-fn pairs(text: &str) -> HashMap<String, String> {
-    url::form_urlencoded::parse(text.as_bytes())
-        .into_owned()
-        .collect()
-}
-
-fn seconds() -> i64 {
-    jiff::Timestamp::now().as_second()
-}
-
-impl State {
-    fn authorize(&mut self, url: &Url) -> Result<String, String> {
-        let query = pairs(url.query().unwrap_or_default());
-        let of = |name: &str| query.get(name).cloned().unwrap_or_default();
-        if of("response_type") != "code" || of("client_id") != CLIENT {
-            return Err("client".to_owned());
-        }
-        let scopes = of("scope");
-        if !scopes.split(' ').any(|scope| scope == "openid") {
-            return Err("scope".to_owned());
-        }
-        let redirect = of("redirect_uri");
-        if redirect != "https://monitor.test/admin/oidc/callback" {
-            return Err(format!("redirect_uri {redirect}"));
-        }
-        if of("code_challenge_method") != "S256" || of("code_challenge").len() != 43 {
-            return Err("challenge".to_owned());
-        }
-        self.issued += 1;
-        let code = format!("code-{}", self.issued);
-        let granted = Granted {
-            challenge: of("code_challenge"),
-            nonce: of("nonce"),
-            redirect: redirect.clone(),
-        };
-        self.codes.insert(code.clone(), granted);
-        let mut back = Url::parse(&redirect).unwrap();
-        back.query_pairs_mut()
-            .append_pair("code", &code)
-            .append_pair("state", &of("state"))
-            .append_pair("iss", &self.issuer);
-        Ok(back.into())
-    }
-
-    fn answer(
-        &mut self,
-        method: &str,
-        path: &str,
-        authorization: &str,
-        body: &str,
-    ) -> (u16, Value) {
-        self.paths.push(format!("{method} {path}"));
-        let issuer = &self.issuer;
-        match (method, path) {
-            ("GET", "/.well-known/openid-configuration") => (
-                200,
-                json!({
-                    "issuer": issuer,
-                    "authorization_endpoint": format!("{issuer}/authorize"),
-                    "token_endpoint": format!("{issuer}/token"),
-                    "jwks_uri": format!("{issuer}/jwks"),
-                    "userinfo_endpoint": format!("{issuer}/userinfo"),
-                }),
-            ),
-            ("GET", "/jwks") => (200, self.keys()),
-            ("POST", "/token") => match self.redeem(authorization, &pairs(body)) {
-                Ok(tokens) => (200, tokens),
-                Err(error) => (
-                    400,
-                    json!({ "error": error, "error_description": "refused" }),
-                ),
-            },
-            ("GET", "/userinfo") if authorization == "Bearer opaque" => {
-                let mut user = self.user.clone();
-                if let Some(subject) = self.userinfo_subject {
-                    user["sub"] = subject.into();
-                }
-                (200, user)
-            }
-            _ => (404, json!({})),
-        }
-    }
-
-    fn keys(&self) -> Value {
-        let point = self.ecdsa.public_key().as_ref();
-        let rsa = RsaKeyPair::from_der(RSA).unwrap();
-        let rsa: PublicKeyComponents<Vec<u8>> = PublicKeyComponents::from(rsa.public());
-        json!({ "keys": [
-            { "kty": "RSA", "use": "sig", "alg": "RS256", "kid": format!("{}-rsa", self.kid), "n": encoded(&rsa.n), "e": encoded(&rsa.e) },
-            { "kty": "EC", "crv": "P-256", "use": "sig", "kid": format!("{}-ec", self.kid), "x": encoded(&point[1..33]), "y": encoded(&point[33..]) },
-        ] })
-    }
-
-    fn redeem(
-        &mut self,
-        authorization: &str,
-        form: &HashMap<String, String>,
-    ) -> Result<Value, &'static str> {
-        let form_encoded =
-            |text: &str| url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
-        let expected = format!("{}:{}", form_encoded(CLIENT), form_encoded(SECRET));
-        if authorization != format!("Basic {}", BASE64_STANDARD.encode(expected)) {
-            return Err("invalid_client");
-        }
-        let of = |name: &str| form.get(name).map(String::as_str).unwrap_or_default();
-        let granted = self.codes.remove(of("code")).ok_or("invalid_grant")?;
-        let challenge = encoded(digest(&SHA256, of("code_verifier").as_bytes()).as_ref());
-        let is_fine = of("grant_type") == "authorization_code"
-            && of("redirect_uri") == granted.redirect
-            && challenge == granted.challenge;
-        if !is_fine {
-            return Err("invalid_grant");
-        }
-        let now = seconds();
-        let mut claims = json!({ "iss": self.issuer, "aud": CLIENT, "nonce": granted.nonce, "iat": now, "exp": now + 300, "sub": self.user["sub"] });
-        let more = [&self.user, &self.forged];
-        for source in more.into_iter().skip(usize::from(self.at_userinfo)) {
-            for (name, value) in source.as_object().unwrap() {
-                claims[name] = value.clone();
-            }
-        }
-        Ok(
-            json!({ "token_type": "Bearer", "access_token": "opaque", "id_token": self.signed(&claims) }),
-        )
-    }
-
-    fn signed(&self, claims: &Value) -> String {
-        let kind = if self.algorithm == "RS256" {
-            "rsa"
-        } else {
-            "ec"
-        };
-        let header =
-            json!({ "alg": self.algorithm, "typ": "JWT", "kid": format!("{}-{kind}", self.kid) });
-        let part = |value: &Value| encoded(value.to_string().as_bytes());
-        let signed = format!("{}.{}", part(&header), part(claims));
-        let random = SystemRandom::new();
-        let signature = if kind == "rsa" {
-            let pair = RsaKeyPair::from_der(RSA).unwrap();
-            let mut signature = vec![0; pair.public().modulus_len()];
-            pair.sign(
-                &RSA_PKCS1_SHA256,
-                &random,
-                signed.as_bytes(),
-                &mut signature,
-            )
-            .unwrap();
-            signature
-        } else {
-            let signature = self.ecdsa.sign(&random, signed.as_bytes()).unwrap();
-            signature.as_ref().to_vec()
-        };
-        format!("{signed}.{}", encoded(&signature))
-    }
-}
-
-fn serve(stream: &TcpStream, state: &Mutex<State>) {
-    let mut reader = BufReader::new(stream);
-    let mut writer = stream;
-    loop {
-        let (mut line, mut length, mut authorization) = (String::new(), 0, String::new());
-        if reader.read_line(&mut line).unwrap_or(0) == 0 {
-            return;
-        }
-        loop {
-            let mut field = String::new();
-            if reader.read_line(&mut field).unwrap_or(0) == 0 || field == "\r\n" {
-                break;
-            }
-            let (name, value) = field.split_once(':').unwrap();
-            match name.to_ascii_lowercase().as_str() {
-                "content-length" => length = value.trim().parse().unwrap(),
-                "authorization" => value.trim().clone_into(&mut authorization),
-                _ => {}
-            }
-        }
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).unwrap();
-        let mut words = line.split(' ');
-        let (method, path) = (words.next().unwrap(), words.next().unwrap());
-        let body = String::from_utf8(body).unwrap();
-        let answer = state
-            .lock()
-            .unwrap()
-            .answer(method, path, &authorization, &body);
-        let content = answer.1.to_string();
-        let head = format!(
-            "HTTP/1.1 {} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-            answer.0,
-            content.len()
-        );
-        if writer
-            .write_all(format!("{head}{content}").as_bytes())
-            .is_err()
-        {
-            return;
-        }
-    }
+/// The table of a configuration.
+fn table(provider: &IdentityProvider, more: &str) -> String {
+    format!(
+        "[oidc]\nname = \"Example ID\"\nissuer = \"{}\"\nclient_id = \"{}\"\nclient_secret = \"{}\"\nurl = \"https://monitor.test/\"\n{more}\n",
+        provider.url(),
+        IdentityProvider::CLIENT,
+        IdentityProvider::SECRET,
+    )
 }
 
 fn location(response: &http::Response<String>) -> String {
@@ -333,7 +40,7 @@ fn path_of(back: &str) -> String {
 /// Goes to the provider and back.
 fn through(
     admin: &Admin,
-    provider: &Provider,
+    provider: &IdentityProvider,
     browser: &mut Browser,
     start: &str,
 ) -> http::Response<String> {
@@ -349,8 +56,8 @@ fn audit(admin: &Admin) -> String {
 
 #[test]
 fn a_member_signs_in_by_the_provider_with_either_signature() {
-    let provider = Provider::new();
-    let admin = Admin::new(&provider.table(""));
+    let provider = provider();
+    let admin = Admin::new(&table(&provider, ""));
     let owner = admin.owner();
     let (status, _) = owner.post(
         &admin,
@@ -388,8 +95,8 @@ fn a_member_signs_in_by_the_provider_with_either_signature() {
 
 #[test]
 fn a_user_is_known_by_the_subject_once_linked() {
-    let provider = Provider::new();
-    let admin = Admin::new(&provider.table(""));
+    let provider = provider();
+    let admin = Admin::new(&table(&provider, ""));
     let mut owner = admin.owner();
     let page = owner.get(&admin, "/admin/account");
     let link = crate::admin::between(&page, "/admin/oidc/start?link=", "\"").to_owned();
@@ -472,8 +179,8 @@ fn a_user_is_known_by_the_subject_once_linked() {
 
 #[test]
 fn other_users_of_the_provider_are_refused_or_become_members_of_a_domain() {
-    let provider = Provider::new();
-    let admin = Admin::new(&provider.table(""));
+    let provider = provider();
+    let admin = Admin::new(&table(&provider, ""));
     let mut browser = Browser::default();
     let response = through(&admin, &provider, &mut browser, "/admin/oidc/start");
     assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
@@ -484,8 +191,10 @@ fn other_users_of_the_provider_are_refused_or_become_members_of_a_domain() {
     );
     assert!(browser.session.is_none());
 
-    let admin =
-        Admin::new(&provider.table("domains = [\"example.org\"]\nnew_members = \"viewer\""));
+    let admin = Admin::new(&table(
+        &provider,
+        "domains = [\"example.org\"]\nnew_members = \"viewer\"",
+    ));
     provider.set(|state| state.at_userinfo = true);
     let response = through(&admin, &provider, &mut browser, "/admin/oidc/start");
     assert_eq!(location(&response), "/admin", "the address is at userinfo");
@@ -542,8 +251,8 @@ fn other_users_of_the_provider_are_refused_or_become_members_of_a_domain() {
 
 #[test]
 fn forged_and_repeated_responses_open_no_session() {
-    let provider = Provider::new();
-    let admin = Admin::new(&provider.table(""));
+    let provider = provider();
+    let admin = Admin::new(&table(&provider, ""));
     let owner = admin.owner();
     let (status, _) = owner.post(
         &admin,
@@ -614,7 +323,12 @@ fn forged_and_repeated_responses_open_no_session() {
     // What the provider refuses is shown.
     let mut browser = Browser::default();
     let there = location(&browser.call(&admin, Method::GET, "/admin/oidc/start", ""));
-    let state = pairs(Url::parse(&there).unwrap().query().unwrap())["state"].clone();
+    let (_, state) = Url::parse(&there)
+        .unwrap()
+        .query_pairs()
+        .into_owned()
+        .find(|(name, _)| name == "state")
+        .unwrap();
     let denied = format!(
         "/admin/oidc/callback?state={state}&error=access_denied&error_description=%3Cb%3Eno"
     );
@@ -624,12 +338,12 @@ fn forged_and_repeated_responses_open_no_session() {
 
 #[test]
 fn keys_that_the_provider_replaces_are_read_again_and_others_are_kept() {
-    let provider = Provider::new();
-    let admin = Admin::new(&provider.table("domains = [\"*\"]\nnew_members = \"viewer\""));
-    let requests = |path: &str| {
-        let state = provider.state.lock().unwrap();
-        state.paths.iter().filter(|one| one.ends_with(path)).count()
-    };
+    let provider = provider();
+    let admin = Admin::new(&table(
+        &provider,
+        "domains = [\"*\"]\nnew_members = \"viewer\"",
+    ));
+    let requests = |path: &str| provider.requests(&format!("GET {path}"));
     for _ in 0..3 {
         let response = through(
             &admin,
@@ -639,7 +353,13 @@ fn keys_that_the_provider_replaces_are_read_again_and_others_are_kept() {
         );
         assert_eq!(location(&response), "/admin");
     }
-    assert_eq!((requests("/jwks"), requests("-configuration")), (1, 1));
+    assert_eq!(
+        (
+            requests("/jwks"),
+            requests("/.well-known/openid-configuration")
+        ),
+        (1, 1)
+    );
     // Keys younger than half a minute are not read again: tokens with unknown keys make no requests without end.
     provider.set(|state| state.kid = "second".to_owned());
     let response = through(
@@ -656,10 +376,10 @@ fn keys_that_the_provider_replaces_are_read_again_and_others_are_kept() {
 #[test]
 fn a_provider_that_is_away_or_another_one_is_reported_and_passwords_still_work() {
     let address = plimsoll_testkit::refused_address();
-    let table = format!(
+    let text = format!(
         "[oidc]\nissuer = \"http://{address}\"\nclient_id = \"a\"\nurl = \"http://localhost:1\"\n"
     );
-    let admin = Admin::new(&table);
+    let admin = Admin::new(&text);
     let response = Browser::default().call(&admin, Method::GET, "/admin/oidc/start", "");
     assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
     assert!(
@@ -669,9 +389,9 @@ fn a_provider_that_is_away_or_another_one_is_reported_and_passwords_still_work()
     );
     admin.signed_in("owner", PASSWORD);
 
-    let provider = Provider::new();
+    let provider = provider();
     provider.set(|state| state.issuer = "https://id.example".to_owned());
-    let admin = Admin::new(&provider.table(""));
+    let admin = Admin::new(&table(&provider, ""));
     let response = Browser::default().call(&admin, Method::GET, "/admin/oidc/start", "");
     assert!(
         response.body().contains("it is `https://id.example`"),

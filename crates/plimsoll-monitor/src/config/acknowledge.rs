@@ -3,25 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_client::oidc::is_protected;
 use plimsoll_model::document::{Table, as_text};
 use url::Url;
 
-use crate::config::is_protected;
+use crate::notify::AcknowledgePlan;
 
 /// A shorter time would end while people look for their phone.
 const SHORTEST: Duration = Duration::from_mins(5);
 
 /// A link in an old mail should lead to nothing.
 const LONGEST: Duration = Duration::from_hours(30 * 24);
-
-/// Links in notices.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AcknowledgePlan {
-    /// Where browsers reach this monitor; no slash at its end.
-    pub url: String,
-    /// How long a link is valid.
-    pub lasts: Duration,
-}
 
 pub(super) fn compile(mut table: Table<'_>) -> Option<Arc<AcknowledgePlan>> {
     let url = table.take_value("url");

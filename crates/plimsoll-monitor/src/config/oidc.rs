@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use plimsoll_client::oidc::is_protected;
 use plimsoll_model::Secret;
 use plimsoll_model::document::{Table, Value, as_text};
 use plimsoll_wire::tls::Trust;
-use url::{Host, Url};
+use url::Url;
 
 use crate::notify::Settings;
 use crate::store::Role;
@@ -49,17 +50,6 @@ impl OidcPlan {
                 .iter()
                 .any(|one| one == "*" || one.eq_ignore_ascii_case(domain))
     }
-}
-
-/// Whether tokens and secrets may be sent to a URL: by TLS, or within this machine.
-pub fn is_protected(url: &Url) -> bool {
-    let is_local = match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    };
-    url.scheme() == "https" || (url.scheme() == "http" && is_local)
 }
 
 pub(super) fn compile<'t>(

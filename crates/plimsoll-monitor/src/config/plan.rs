@@ -11,7 +11,6 @@ use plimsoll_server::BasicAuth;
 use plimsoll_server::config::{NamedPath, PathUse};
 use plimsoll_wire::tls::Trust;
 
-use crate::config::acknowledge::AcknowledgePlan;
 use crate::config::agent::AgentPlan;
 use crate::config::oidc::OidcPlan;
 use crate::config::overlay::Grounds;
@@ -20,6 +19,7 @@ use crate::config::subscriptions::SubscriptionPlan;
 use crate::detect::DetectPolicy;
 use crate::detect::budget::Slo;
 use crate::detect::window::{Cron, Window};
+use crate::notify::AcknowledgePlan;
 use crate::notify::oncall::OnCallPlan;
 use crate::notify::{EscalationPlan, NotifyPlan};
 use crate::probe::reading::{Expectation, GatusDisplay};

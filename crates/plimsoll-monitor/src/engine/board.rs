@@ -8,13 +8,13 @@ use tokio::sync::watch;
 
 use crate::config::overlay::PlacedWindow;
 use crate::config::{
-    AcknowledgePlan, AgentPlan, ApiToken, Dialect, Grounds, MonitorPlan, OidcPlan, PagePlan, Plan,
-    Source, SubscriptionPlan,
+    AgentPlan, ApiToken, Dialect, Grounds, MonitorPlan, OidcPlan, PagePlan, Plan, Source,
+    SubscriptionPlan,
 };
 use crate::detect::RegionView;
 use crate::detect::status::Health;
 use crate::notify::oncall::OnCallPlan;
-use crate::notify::{EscalationPlan, NotifyPlan};
+use crate::notify::{AcknowledgePlan, EscalationPlan, NotifyPlan};
 use crate::probe::reading::CheckResult;
 use crate::schedule::DropCounts;
 use crate::store::{MonitorId, StoredToken};

@@ -11,9 +11,8 @@ use plimsoll_wire::tls::Trust;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::config::AcknowledgePlan;
 use crate::notify::channel::{HttpRequest, Outgoing};
-use crate::notify::link::LinkKey;
+use crate::notify::link::{AcknowledgePlan, LinkKey};
 use crate::notify::message::{Message, NoticeKind, backoff};
 use crate::notify::plan::NotifyPlan;
 use crate::probe::KnownSecrets;

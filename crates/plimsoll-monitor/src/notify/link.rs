@@ -3,6 +3,8 @@
 //! A link is for one incident and one action, and ends. It is signed by a key of the store, so that it is valid in every process
 //! of an organisation and after a restart. What it says can be read by everybody who has it: numbers, and the name of the channel.
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use plimsoll_model::Secret;
@@ -22,6 +24,15 @@ const NAME: &str = "acknowledge";
 
 /// Characters of a link's token at most.
 const MOST_TOKEN: usize = 1_000;
+
+/// Links in notices, as configured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AcknowledgePlan {
+    /// Where browsers reach this monitor; no slash at its end.
+    pub url: String,
+    /// How long a link is valid.
+    pub lasts: Duration,
+}
 
 /// Signs links, and reads them.
 #[derive(Debug)]

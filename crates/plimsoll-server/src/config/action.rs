@@ -14,7 +14,7 @@ use crate::config::document::Value;
 use crate::config::paths::NamedPaths;
 use crate::counters::Counters;
 use crate::engine::Serves;
-use crate::middleware::OwnFields;
+use crate::middleware::{OwnFields, RequestGuard};
 use crate::observe::access_log::AccessLog;
 use crate::observe::admin::AdminApis;
 use crate::observe::notice::Notices;
@@ -56,6 +56,37 @@ pub struct SectionContext<'a> {
     /// Takes the admin endpoints of the section; absent if there is no admin port.
     pub apis: Option<&'a AdminApis>,
     /// Receives what happens while it is served.
+    pub notices: &'a Notices,
+}
+
+/// A guard that another crate brings, known by its key in a `[[listen]]` or a `[[route]]`.
+#[derive(Debug, Clone, Copy)]
+pub struct GuardKind {
+    /// The key, such as `jwt`.
+    pub key: &'static str,
+    /// Compiles what it is given.
+    pub compile: CompileGuard,
+}
+
+/// Compiles the value of a guard's key, noting what is wrong in it; yields nothing if anything is.
+pub type CompileGuard = fn(Value<'_>, &GuardContext<'_>) -> Option<Arc<dyn RequestGuard>>;
+
+/// Where a guard has its place.
+#[derive(Debug, Clone, Copy)]
+pub struct GuardContext<'a> {
+    /// Makes paths of the texts of the file.
+    pub paths: &'a NamedPaths<'a>,
+    /// The prefix of the route's paths; `/` if it has none, and for listeners.
+    pub prefix: &'a str,
+    /// The name of the route or listener in metrics and logs.
+    pub name: &'a str,
+    /// The same with what makes it unique.
+    pub identity: &'a str,
+    /// State that survives a reload.
+    pub states: &'a SharedStates,
+    /// The counters of the server.
+    pub counters: &'a Arc<Counters>,
+    /// Receives notices while it is served.
     pub notices: &'a Notices,
 }
 

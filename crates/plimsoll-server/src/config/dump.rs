@@ -11,9 +11,12 @@ use crate::action::Answer;
 use crate::message::response::{Response, ResponseBody};
 use crate::observe::admin::{AdminMethod, AdminPath};
 
-/// Tables whose texts are secret, whatever their keys are called: hashes of passwords by their users, and the account
-/// at an authority.
-const SECRET_TABLES: [&str; 2] = ["users", "external_account"];
+/// Tables whose texts are secret, whatever their keys are called: hashes of passwords by their users, the account
+/// at an authority, and keys in the configuration, which may have their private part.
+const SECRET_TABLES: [&str; 3] = ["users", "external_account", "keys"];
+
+/// A table about tokens, or several, which hold none.
+const OPEN_TABLE: &str = "jwt";
 
 /// `/config`: the file that was compiled.
 pub(super) fn path(text: &str) -> AdminPath {
@@ -42,7 +45,8 @@ fn shown(text: &str) -> String {
 }
 
 fn mask(key: &str, value: &mut Value, is_secret: bool) {
-    let is_secret = is_secret || is_secret_name(key) || SECRET_TABLES.contains(&key);
+    let is_open = key == OPEN_TABLE && (value.is_table() || value.is_array());
+    let is_secret = is_secret || (is_secret_name(key) && !is_open) || SECRET_TABLES.contains(&key);
     match value {
         Value::String(text) if is_secret => MASK.clone_into(text),
         // The user information of URLs.
@@ -75,6 +79,10 @@ mod tests {
             [[route]]
             basic_auth = { realm = "a", users = { alice = "hunter2" } }
             proxy = { to = "http://alice:hunter2@127.0.0.1:1/x", headers = { authorization = "hunter2", x-a = "b" } }
+            jwt = { issuer = "https://id.example", audience = "api", jwks = { keys = [{ kty = "RSA", d = "hunter2" }] } }
+            [[route]]
+            jwt = [{ issuer = "https://other.example" }]
+            oidc = { issuer = "https://op.example", client_secret = "hunter2", secret = ["hunter2"] }
             [admin]
             token = """
 hunter2"""
@@ -87,6 +95,10 @@ hunter2"""
             "realm = \"a\"",
             "x-a = \"b\"",
             "127.0.0.1:1/x",
+            "https://id.example",
+            "audience = \"api\"",
+            "https://op.example",
+            "https://other.example",
         ] {
             assert!(shown.contains(kept), "{kept}: {shown}");
         }

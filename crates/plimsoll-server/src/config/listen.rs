@@ -140,7 +140,13 @@ pub(super) fn compile(
         let to_tls = to_tls(&mut table);
         let shown = address.as_ref().map(ToString::to_string);
         let identity = context.identity(&format!("listener {}", shown.unwrap_or_default()));
-        let middleware = middleware::compile(&mut table, context, "listener", &identity);
+        let of_listener = middleware::Placement {
+            name: "listener",
+            called: name.as_deref().unwrap_or(&identity),
+            identity: &identity,
+            prefix: "/",
+        };
+        let middleware = middleware::compile(&mut table, context, &of_listener);
         let mut own_fields = routing.own_fields(name.as_deref());
         own_fields.extend(&middleware.own_fields());
         if let Some(proxies) = &proxies {
@@ -325,7 +331,7 @@ fn layered(
 ) -> Arc<MakeAction> {
     Arc::new(move |context: &WorkerContext| {
         let (underscores, own_fields) = &spelling;
-        let action = middleware.over(routes(context));
+        let action = middleware.over_of(context, routes(context));
         let mut action = Spelling::over(*underscores, own_fields, context.counters(), action);
         if let Some((challenges, counters)) = &challenges {
             action = Rc::new(WithChallenges {
@@ -379,10 +385,11 @@ fn tls(
         .unwrap_or_default();
     let clients = match table.take_value("client_certificates") {
         None => Some(None),
-        Some(value) => value
-            .table()
-            .and_then(|table| clients(table, context))
-            .map(Some),
+        Some(value) => {
+            context.asks_for_certificates.set(true);
+            let table = value.table();
+            table.and_then(|table| clients(table, context)).map(Some)
+        }
     };
     if values.is_empty() {
         if !matches!(clients, Some(None)) {

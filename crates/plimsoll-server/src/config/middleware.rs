@@ -1,6 +1,5 @@
 //! Settings that a `[[listen]]` and a `[[route]]` share.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,12 +9,13 @@ use http::header::{HeaderName, HeaderValue};
 use crate::config::Context;
 use crate::config::address::networks;
 use crate::config::document::{Table, Value, as_text};
+use crate::config::guards::{basic_auth, certificate_rule, guards};
 use crate::config::map::template;
 use crate::config::route::{field, not_of_server, placed_field};
 use crate::middleware::{
-    Addresses, AttributeRewrite, Bandwidth, BasicAuth, Coding, Compress, CookieRule, Cors,
-    FieldRewrite, FieldValue, HeaderRules, InFlightLimit, InFlightPlan, LimitKey, Middleware,
-    Origins, PasswordHash, RateLimit, RatePlan, RequestIds, SameSite, SecurityHeaders, Trace,
+    Addresses, AttributeRewrite, Bandwidth, Coding, Compress, CookieRule, Cors, FieldRewrite,
+    FieldValue, HeaderRules, InFlightLimit, InFlightPlan, LimitKey, Middleware, Origins, RateLimit,
+    RatePlan, RequestIds, SameSite, SecurityHeaders, Trace,
 };
 use crate::place::location::LocationTemplate;
 use crate::place::{Maps, Moment};
@@ -23,16 +23,26 @@ use crate::place::{Maps, Moment};
 /// Clients that a limit keeps apart by default.
 const CLIENTS: usize = 100_000;
 
+/// Where layers are: at a listener or a route.
+pub(super) struct Placement<'p> {
+    /// `listener` or `route`, which clients see of limits.
+    pub(super) name: &'static str,
+    /// What the listener or the route is called in metrics.
+    pub(super) called: &'p str,
+    /// By which state that survives a reload is found.
+    pub(super) identity: &'p str,
+    /// The prefix of the paths.
+    pub(super) prefix: &'p str,
+}
+
 /// Takes the keys of all layers out of `table`.
-///
-/// - `place`: the name of the limit's scope, which clients see.
-/// - `identity`: by which state that survives a reload is found.
 pub(super) fn compile(
     table: &mut Table<'_>,
     context: &Context<'_>,
-    place: &'static str,
-    identity: &str,
+    placement: &Placement<'_>,
 ) -> Middleware {
+    let (place, identity) = (placement.name, placement.identity);
+    let guards = guards(table, context, placement);
     let mut layer = |key| table.take_value(key);
     let request_id = layer("request_id");
     let trace = layer("trace");
@@ -42,6 +52,7 @@ pub(super) fn compile(
     let addresses_value = layer("addresses");
     let limit = layer("rate_limit");
     let in_flight = layer("in_flight_limit");
+    let certificate = layer("client_certificate");
     let auth = layer("basic_auth");
     let bandwidth_value = layer("bandwidth");
     let satisfy = layer("satisfy");
@@ -66,9 +77,13 @@ pub(super) fn compile(
             .and_then(|value| limits(value, |value| rate_limit(value, context, place, identity))),
         in_flight_limit: in_flight
             .and_then(|value| limits(value, |value| in_flight_limit(value, context, identity))),
+        client_certificate: certificate
+            .and_then(|value| certificate_rule(value, context))
+            .map(Arc::new),
         basic_auth: auth
             .and_then(|value| basic_auth(value, context))
             .map(Arc::new),
+        guards,
         request_headers: request_headers
             .and_then(|it| request_rules(it, &context.maps))
             .map(Arc::new),
@@ -486,7 +501,7 @@ fn in_flight_limit(
 }
 
 /// The status of what is beyond a limit.
-fn refusal(table: &mut Table<'_>, usual: StatusCode) -> StatusCode {
+pub(super) fn refusal(table: &mut Table<'_>, usual: StatusCode) -> StatusCode {
     let status = table.count("status", 400..=599);
     let status = status.and_then(|it| u16::try_from(it).ok());
     let status = status.and_then(|it| StatusCode::from_u16(it).ok());
@@ -527,59 +542,6 @@ fn bandwidth(value: Value<'_>) -> Option<Bandwidth> {
     let after = table.bytes("after").unwrap_or(0);
     table.finish();
     Some(Bandwidth { rate: rate?, after })
-}
-
-fn basic_auth(value: Value<'_>, context: &Context<'_>) -> Option<BasicAuth> {
-    let mut table = value.table()?;
-    let realm = table.text("realm").unwrap_or_else(|| "plimsoll".to_owned());
-    let mut users = HashMap::new();
-    if let Some(mut table) = table.table("users") {
-        for (name, value) in table.rest() {
-            if name.contains(':') {
-                value.wrong::<()>("a name has no colon");
-            }
-            let hash = as_text(&value).and_then(|text| value.check(PasswordHash::parse(text)));
-            users.extend(hash.map(|hash| (name, hash)));
-        }
-    }
-    if let Some(value) = table.take_value("file")
-        && let Some(path) = context.paths.read(&value)
-    {
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| format!("cannot read {}: {error}", path.display()));
-        let text = value.check(text).unwrap_or_default();
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        for (line, number) in text.lines().zip(1..) {
-            let line = line.trim_start();
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let place = format!("{}:{number}", path.display());
-            let user = line
-                .split_once(':')
-                .ok_or_else(|| format!("{place}: is not `NAME:HASH`"))
-                .and_then(|(name, rest)| {
-                    // Behind another colon is a comment.
-                    let hash = rest.split(':').next().unwrap_or_default();
-                    let is_plain = hash.starts_with("{PLAIN}");
-                    let hash = if is_plain { hash } else { hash.trim_end() };
-                    let hash = PasswordHash::parse(hash);
-                    let hash = hash.map_err(|error| format!("{place}: {error}"))?;
-                    Ok((name.to_owned(), hash))
-                });
-            if let Some((name, hash)) = value.check(user) {
-                // Of several lines for a name the first one counts.
-                users.entry(name).or_insert(hash);
-            }
-        }
-    } else if users.is_empty() && !table.was_given("users") {
-        table.missing(
-            "users",
-            "such as users = { alice = \"$2y$10$…\" }, or `file` as htpasswd -B writes it",
-        );
-    }
-    table.finish();
-    BasicAuth::new(&realm, users).ok()
 }
 
 fn compress(mut table: Table<'_>) -> Compress {

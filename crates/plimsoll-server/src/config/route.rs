@@ -51,7 +51,7 @@ impl RoutePlan {
     pub(super) fn make(&self, worker: &WorkerContext, link: &RouteLink) -> Rc<dyn Action> {
         let action = self.action.make(worker);
         self.middleware
-            .over_with(action, |inner| match &self.on_status {
+            .over_with(worker, action, |inner| match &self.on_status {
                 Some(rules) => Rc::new(Leading::new(Arc::clone(rules), link.clone(), inner)),
                 None => inner,
             })
@@ -182,7 +182,13 @@ pub(super) fn compile(
     let shown_path = || path.as_ref().map(shown).unwrap_or_default();
     let called = name.clone().unwrap_or_else(shown_path);
     let identity = context.identity(&format!("route {called}"));
-    let middleware = middleware::compile(&mut table, context, "route", &identity);
+    let of_route = middleware::Placement {
+        name: "route",
+        called: &called,
+        identity: &identity,
+        prefix: prefix_of(path.as_ref()),
+    };
+    let middleware = middleware::compile(&mut table, context, &of_route);
     let of_route = (path.as_ref(), methods.as_deref().unwrap_or_default());
     let wants = Wants {
         own_fields: RefCell::new(middleware.own_fields()),
@@ -215,6 +221,14 @@ pub(super) fn compile(
         action,
         own_fields: wants.own_fields.into_inner(),
     })
+}
+
+/// The prefix of a route's paths; `/` if it has none.
+fn prefix_of(path: Option<&PathCondition>) -> &str {
+    match path {
+        Some(PathCondition::Prefix(prefix)) => prefix,
+        _ => "/",
+    }
 }
 
 fn shown(path: &PathCondition) -> String {
@@ -343,10 +357,7 @@ fn action(
     }
     let mounted = Mounted {
         paths: context.paths,
-        prefix: match path {
-            Some(PathCondition::Prefix(prefix)) => prefix,
-            _ => "/",
-        },
+        prefix: prefix_of(path),
         methods,
         name,
         identity,

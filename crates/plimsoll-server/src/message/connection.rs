@@ -1,9 +1,11 @@
 //! The properties of a connection, for its requests and stream handlers.
 
+use std::cell::OnceCell;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
 use plimsoll_wire::ProxiedEnds;
+use plimsoll_wire::tls::{CertificateNames, certificate_names};
 use rustls::ProtocolVersion;
 use rustls::pki_types::CertificateDer;
 
@@ -47,9 +49,20 @@ pub struct TlsInfo {
     pub version: Option<ProtocolVersion>,
     /// The certificate of the client and those that vouch for it; empty if it showed none.
     pub client_certificates: Vec<CertificateDer<'static>>,
+    /// The names of the client's certificate, read on first use.
+    client_names: OnceCell<Option<CertificateNames>>,
 }
 
 impl TlsInfo {
+    /// The names of the certificate that the client showed, if it did.
+    pub(crate) fn client_names(&self) -> Option<&CertificateNames> {
+        let names = self.client_names.get_or_init(|| {
+            let certificate = self.client_certificates.first();
+            certificate.and_then(|it| certificate_names(it))
+        });
+        names.as_ref()
+    }
+
     pub(crate) fn from_connection(tls: &rustls::ServerConnection) -> Self {
         let certificates = tls.peer_certificates().unwrap_or_default();
         Self {
@@ -60,6 +73,7 @@ impl TlsInfo {
                 .iter()
                 .map(|it| it.clone().into_owned())
                 .collect(),
+            client_names: OnceCell::new(),
         }
     }
 
@@ -78,6 +92,7 @@ impl TlsInfo {
             alpn: alpn.map(Vec::into_boxed_slice),
             version: Some(ProtocolVersion::TLSv1_3),
             client_certificates: certificates.map(|shown| *shown).unwrap_or_default(),
+            client_names: OnceCell::new(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::cell::{OnceCell, RefCell};
+use std::fmt;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -85,10 +86,18 @@ pub(crate) struct Notes {
     pub(crate) trace: Option<TraceNote>,
     /// The user, by its credentials.
     pub(crate) user: Option<Rc<str>>,
+    /// What is proved about the user.
+    pub(crate) claims: Option<Rc<dyn ProvedClaims>>,
     /// Upstream of the request.
     pub(crate) upstream: Option<UpstreamNote>,
     /// Routes and paths that it was led to after the first.
     pub(crate) led: Vec<Arc<str>>,
+}
+
+/// What a token or a session proves about the sender of a request, by the names of its claims.
+pub trait ProvedClaims: fmt::Debug {
+    /// Appends the value of a claim as it may stand in a header field; false if there is none.
+    fn write(&self, name: &str, out: &mut Vec<u8>) -> bool;
 }
 
 /// So often a request is led on to another route.
@@ -538,6 +547,17 @@ impl<'a> Request<'a> {
     /// Notes for the log who has proved to have sent the request.
     pub fn sent_by(&self, user: Rc<str>) {
         self.content.latest().notes.borrow_mut().user = Some(user);
+    }
+
+    /// Notes what is proved about the sender, for places.
+    pub fn proves(&self, claims: Rc<dyn ProvedClaims>) {
+        self.content.latest().notes.borrow_mut().claims = Some(claims);
+    }
+
+    /// Whether anything is [proved](Self::proves) about the sender: a response may be for it alone, although the request
+    /// has no `authorization` any more.
+    pub fn has_claims(&self) -> bool {
+        self.content.latest().notes.borrow().claims.is_some()
     }
 
     /// The trace that the request is a part of, if a layer has noted one.

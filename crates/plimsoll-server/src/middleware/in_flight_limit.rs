@@ -40,6 +40,11 @@ impl InFlightLimit {
         }
     }
 
+    /// What distinguishes clients.
+    pub(super) fn key(&self) -> &LimitKey {
+        &self.plan.key
+    }
+
     /// Counts a request of a client until the value is dropped; `None` if it has as many as it may.
     fn begin(self: &Arc<Self>, client: Client) -> Option<Flight> {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);

@@ -25,6 +25,11 @@ pub enum LimitKey {
 pub(crate) type Client = [u8; 32];
 
 impl LimitKey {
+    /// Whether it is known once credentials have been checked, and not before.
+    pub(crate) fn is_of_user(&self) -> bool {
+        matches!(self, Self::Template(template) if template.is_of_user())
+    }
+
     /// The client of a request; `None` if it is not limited.
     pub(crate) fn client(&self, request: &Request<'_>) -> Option<Client> {
         let mut client = Client::default();

@@ -11,10 +11,10 @@ use sha_crypt::{PasswordHashRef, ShaCrypt};
 use self::md5_crypt::Md5Hash;
 
 /// A password as it is kept.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct PasswordHash(Kind);
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 enum Kind {
     /// `$2a$`, `$2b$`, `$2y$`.
     Bcrypt(String),

@@ -105,6 +105,11 @@ impl RateLimit {
         }
     }
 
+    /// What distinguishes clients.
+    pub(super) fn key(&self) -> &LimitKey {
+        &self.key
+    }
+
     /// Whether there is a token now.
     fn has_token(&self, client: Client, now: Instant) -> bool {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);

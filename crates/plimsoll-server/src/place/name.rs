@@ -1,14 +1,16 @@
 //! Names of places.
 
+use std::borrow::Cow;
+
 use http::header::HeaderName;
 use plimsoll_model::document::nearest;
 
-use super::client_certificate::CertificatePart;
+use super::client_certificate::{CertificatePart, ForwardedParts};
 use super::time::TimeForm;
 use super::{Moment, Place, Unit};
 
 /// Places with a fixed name, in the order of the documentation.
-static FIXED: [(&str, Place); 49] = [
+static FIXED: [(&str, Place); 54] = [
     ("client", Place::Client),
     ("client.port", Place::ClientPort),
     ("peer", Place::Peer),
@@ -41,8 +43,20 @@ static FIXED: [(&str, Place); 49] = [
         Place::ClientCertificate(CertificatePart::Serial),
     ),
     (
+        "tls.client.san",
+        Place::ClientCertificate(CertificatePart::AlternativeNames),
+    ),
+    (
         "tls.client.fingerprint",
         Place::ClientCertificate(CertificatePart::Fingerprint),
+    ),
+    (
+        "tls.client.sha256",
+        Place::ClientCertificate(CertificatePart::Sha256),
+    ),
+    (
+        "tls.client.xfcc",
+        Place::ClientCertificate(CertificatePart::Forwarded(ForwardedParts::USUAL)),
     ),
     (
         "tls.client.pem",
@@ -58,6 +72,8 @@ static FIXED: [(&str, Place); 49] = [
     ("request.id", Place::RequestId),
     ("trace.id", Place::Trace),
     ("user", Place::User),
+    ("jwt.sub", Place::Claim(Cow::Borrowed("sub"))),
+    ("jwt.iss", Place::Claim(Cow::Borrowed("iss"))),
     ("route", Place::Route),
     ("upstream", Place::Upstream),
     ("upstream.server", Place::UpstreamServer),
@@ -82,12 +98,13 @@ static FIXED: [(&str, Place); 49] = [
 ];
 
 /// Places whose name has a name of the user's behind a colon, or a number in brackets.
-const NAMED: [&str; 7] = [
+const NAMED: [&str; 8] = [
     "header:NAME",
     "cookie:NAME",
     "query:NAME",
     "response:NAME",
     "response.cookie:NAME",
+    "jwt.claim:NAME",
     "map:NAME",
     "path[1]",
 ];
@@ -182,6 +199,11 @@ pub(super) fn read(text: &str) -> Result<Name<'_>, UnknownPlace> {
         "response.cookie" => Place::ResponseCookie(name.into()),
         "cookie" => Place::Cookie(name.into()),
         "query" => Place::Parameter(name.into()),
+        "tls.client.xfcc" => {
+            let parts = ForwardedParts::parse(name).ok_or_else(unknown)?;
+            Place::ClientCertificate(CertificatePart::Forwarded(parts))
+        }
+        "jwt.claim" => Place::Claim(Cow::Owned(name.to_owned())),
         "map" => return Ok(Name::Map(name)),
         _ => return Err(unknown()),
     }))

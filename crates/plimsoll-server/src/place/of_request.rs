@@ -83,7 +83,7 @@ impl Values for Request<'_> {
             }
             Place::ClientCertificate(part) => match &self.connection().tls {
                 None => false,
-                Some(tls) => part.write(&tls.client_certificates, out),
+                Some(tls) => part.write(tls, out),
             },
             Place::Time(form) => {
                 form.write(SystemClock.wall(), out);

@@ -23,6 +23,10 @@ impl Values for Notes {
                 optional(trace.as_deref().map(str::as_bytes), out)
             }
             Place::User => optional(self.user.as_deref().map(str::as_bytes), out),
+            Place::Claim(name) => {
+                let claims = self.claims.as_ref();
+                claims.is_some_and(|claims| claims.write(name, out))
+            }
             Place::Route => {
                 let route = self.route.as_ref().map(|route| route.name().as_bytes());
                 optional(route, out)

@@ -118,6 +118,11 @@ impl Template {
         })
     }
 
+    /// Whether one of its places is known once credentials have been checked.
+    pub(crate) fn is_of_user(&self) -> bool {
+        self.places().any(Place::is_of_user)
+    }
+
     /// Every value that it can have, if these are known: it is a text, or a map of texts behind one or not.
     pub fn constants(&self) -> Option<Vec<String>> {
         match &*self.pieces {

@@ -447,6 +447,69 @@ fn a_password_opens() {
 }
 
 #[test]
+fn every_kind_of_htpasswd_opens_and_a_changed_file_holds_at_once() {
+    // Of the password `secret`, made by OpenSSL, Python and the reference code of Argon2.
+    let hashes = [
+        (
+            "bcrypt",
+            "$2b$04$925LOPgaFESm4R9LIQt0/.Bk3T0ZkvO.QFosDML3CC971.9Odv/G.",
+        ),
+        (
+            "argon2",
+            "$argon2id$v=19$m=64,t=1,p=1$Qu6wvKASNwNIv+3VXDrbgA$ZTWifuBOn0qxuzQbMNUsbaJM42nPtYjFSN447jRhV04",
+        ),
+        (
+            "sha256",
+            "$5$saltsalt$0IyaXrmV7.sGNS6tirgqHLqX/G.FBvgkYA.lpPdS5sA",
+        ),
+        (
+            "sha512",
+            "$6$saltsalt$TVLlQcbpFVof5W3Yz4DTP6gRstiNuHwwTt6GLc1E5n0U0aDehy0S5knV8wiOQSpT0Y77vwPZN.Pq.H91p5hVO1",
+        ),
+        ("apr1", "$apr1$saltsalt$LrttParrLPdxvgutaSXWJ0"),
+        ("sha1", "{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ="),
+        ("ssha", "{SSHA}1G904nLkTkGWjKNnQuB/hpWXC/hzYWx0c2FsdA=="),
+    ];
+    let lines = hashes
+        .map(|(name, hash)| format!("{name}:{hash}\n"))
+        .concat();
+    let files = plimsoll_testkit::MaterialFiles::new();
+    let file = files.write("htpasswd", &format!("# users\n\n{lines}"));
+    let route = format!("basic_auth = {{ file = \"{}\" }}", file.display());
+    let server = serving("", &route);
+    let status = |user: &str, password: &str| {
+        let field = credentials(user, password);
+        let answer = ask(&server, "GET /", &field);
+        answer.split(' ').nth(1).unwrap().to_owned()
+    };
+    for (name, _) in hashes {
+        assert_eq!(status(name, "secret"), "200", "{name}");
+        assert_eq!(status(name, "Secret"), "401", "{name}");
+    }
+    // Another field of the same name, which a server could take instead.
+    let two = format!(
+        "{}{}",
+        credentials("apr1", "secret"),
+        credentials("root", "x")
+    );
+    assert!(ask(&server, "GET /", &two).starts_with("HTTP/1.1 401 "));
+    // A broken file changes nothing; a user who is gone is refused although the password was remembered.
+    std::fs::write(&file, "apr1").unwrap();
+    let (_, rest) = lines.split_once('\n').unwrap();
+    assert_eq!(status("bcrypt", "secret"), "200");
+    std::fs::write(&file, rest).unwrap();
+    plimsoll_testkit::eventually(|| status("bcrypt", "secret") == "401");
+    assert_eq!(status("apr1", "secret"), "200");
+}
+
+fn credentials(user: &str, password: &str) -> String {
+    use base64::Engine as _;
+    let text = format!("{user}:{password}");
+    let text = base64::prelude::BASE64_STANDARD.encode(text);
+    format!("authorization: Basic {text}\r\n")
+}
+
+#[test]
 fn responses_are_compressed_as_the_client_prefers() {
     let body = "x".repeat(3000);
     let server = serving(

@@ -39,6 +39,21 @@ pub struct CertificateNames {
     pub issuer: String,
     /// In hexadecimal digits, as OpenSSL writes it.
     pub serial: String,
+    /// Its alternative names, in their order. Those with control characters are left out.
+    pub alternatives: Vec<AlternativeName>,
+}
+
+/// An alternative name of a certificate (RFC 5280, section 4.2.1.6); other kinds are left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AlternativeName {
+    /// A host name.
+    Dns(String),
+    /// Such as `spiffe://example.org/shop`.
+    Uri(String),
+    /// An IP address.
+    Ip(IpAddr),
+    /// A mail address.
+    Email(String),
 }
 
 /// Reads the names of a certificate in DER; `None` if it is not one.
@@ -51,7 +66,25 @@ pub fn certificate_names(der: &[u8]) -> Option<CertificateNames> {
         subject: distinguished_name(parsed.subject()),
         issuer: distinguished_name(parsed.issuer()),
         serial: hexadecimal(serial),
+        alternatives: match parsed.subject_alternative_name() {
+            Ok(Some(extension)) => {
+                let names = extension.value.general_names.iter();
+                names.filter_map(alternative).collect()
+            }
+            _ => Vec::new(),
+        },
     })
+}
+
+fn alternative(name: &GeneralName<'_>) -> Option<AlternativeName> {
+    let plain = |text: &str| (!text.contains(char::is_control)).then(|| text.to_owned());
+    match *name {
+        GeneralName::DNSName(text) => plain(text).map(AlternativeName::Dns),
+        GeneralName::URI(text) => plain(text).map(AlternativeName::Uri),
+        GeneralName::RFC822Name(text) => plain(text).map(AlternativeName::Email),
+        GeneralName::IPAddress(bytes) => address(bytes).map(AlternativeName::Ip),
+        _ => None,
+    }
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
@@ -155,6 +188,10 @@ mod tests {
         assert_eq!(names.subject, "CN=a.test");
         assert_eq!(names.issuer, "CN=plimsoll test authority");
         assert!(names.serial.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        assert_eq!(
+            names.alternatives,
+            [AlternativeName::Dns("a.test".to_owned())]
+        );
         assert_eq!(certificate_names(b"x"), None);
         for (value, expected) in [
             ("a, b", "a\\, b"),

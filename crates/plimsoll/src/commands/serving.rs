@@ -18,8 +18,8 @@ use std::time::Duration;
 #[cfg(feature = "serve")]
 use plimsoll_gateway::is_expressgateway;
 use plimsoll_server::config::{
-    ActionKind, Compiler, ConfigProblem, ListenKind, LogPlan, LogTarget, NamedPath, PathUse,
-    SectionKind, ServerPlan, is_in_shared_folder,
+    ActionKind, Compiler, ConfigProblem, GuardKind, ListenKind, LogPlan, LogTarget, NamedPath,
+    PathUse, SectionKind, ServerPlan, is_in_shared_folder,
 };
 use plimsoll_server::{
     AdminPath, Counters, Drained, Engine, EngineError, Inherited, Limits, LogWriter, Notice,
@@ -59,6 +59,7 @@ pub(crate) enum Source {
 #[derive(Debug)]
 pub(crate) struct Brought {
     actions: Vec<ActionKind>,
+    guards: Vec<GuardKind>,
     sections: Vec<SectionKind>,
     listens: Vec<ListenKind>,
     admin_paths: Vec<AdminPath>,
@@ -85,6 +86,7 @@ impl Brought {
             plimsoll_gateway::PROXY,
             plimsoll_gateway::CONNECT,
         ]);
+        self.guards.extend(plimsoll_gateway::GUARDS);
         self.sections
             .extend([plimsoll_gateway::UPSTREAMS, plimsoll_gateway::TRACES]);
         self.listens.extend(plimsoll_gateway::LISTENS);
@@ -98,6 +100,7 @@ impl Brought {
     pub(crate) fn for_sites() -> Self {
         Self {
             actions: vec![plimsoll_site::FILES],
+            guards: Vec::new(),
             sections: Vec::new(),
             listens: Vec::new(),
             admin_paths: Vec::new(),
@@ -257,6 +260,7 @@ impl Configuration {
         let mut compiler = Compiler::new(directory, &Arc::<Counters>::default());
         compiler.threads = cores::available().len().max(1);
         compiler.actions = brought.actions;
+        compiler.guards = brought.guards;
         compiler.sections = brought.sections;
         compiler.listens = brought.listens;
         compiler.notices = Notices::new(report);

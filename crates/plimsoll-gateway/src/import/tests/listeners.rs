@@ -104,11 +104,29 @@ fn certificates_of_clients_are_asked_for_or_the_server_is_closed() {
     check(
         &two,
         &[
-            "host = \"a.test\"\nprefix = \"/\"\nrespond = { status = 403",
+            "client_certificates = { ca = \"/ca.pem\", required = false }",
+            "host = \"a.test\"\nprefix = \"/\"\nrespond = { status = 200, body = \"\" }\nclient_certificate = { status = 400 }",
             "host = \"b.test\"\nprefix = \"/\"\nrespond = { status = 204",
         ],
-        &[
-            "ssl_verify_client: the server responds with 403: servers of one listener want different",
-        ],
+        &[],
     );
+    // What one server serves in the clear too, and another authority, are closed.
+    let plain = "server { listen 8443 ssl; listen 8080; server_name c.test; ssl_verify_client on; ssl_client_certificate /ca.pem; return 200; }";
+    let other = "server { listen 8443 ssl; server_name d.test; ssl_verify_client on; ssl_client_certificate /other.pem; return 200; }";
+    let note =
+        "ssl_verify_client: the server responds with 403: servers of one listener want different";
+    let left_out = "ssl_verify_client: left out: servers of one listener want different";
+    for (closed, expected) in [(plain, vec![note]), (other, vec![left_out, note])] {
+        let two = format!(
+            "{closed} server {{ listen 8443 ssl; server_name b.test; ssl_verify_client optional; ssl_client_certificate /ca.pem; return 204; }}"
+        );
+        check(
+            &two,
+            &[
+                ".test\"\nprefix = \"/\"\nrespond = { status = 403",
+                "host = \"b.test\"\nprefix = \"/\"\nrespond = { status = 204",
+            ],
+            &expected,
+        );
+    }
 }

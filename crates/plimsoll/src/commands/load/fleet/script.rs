@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use plimsoll_fleet::{
-    Argument, Checksum, Counted, FleetError, FleetOutcome, FleetRun, MemberSecond, MergeError,
-    Merger, NatsTransport, NotStarted, Note, OrderFile, Work, coordinate, new_run_name,
+    Argument, Checksum, Counted, FleetError, FleetOutcome, FleetRun, MemberSecond, Merger,
+    NatsTransport, NotStarted, Note, OrderFile, UnionError, Work, coordinate, new_run_name,
 };
 use plimsoll_k6::{
     ExitCode as K6ExitCode, Invocation, LineSource, Overrides, PartCheck, PartFigures, ScriptParts,
@@ -187,9 +187,9 @@ struct ScriptMerger<'u, 'a, 'b, 'c> {
 }
 
 impl Merger for ScriptMerger<'_, '_, '_, '_> {
-    fn set_up(&mut self) -> Result<Option<String>, MergeError> {
+    fn set_up(&mut self) -> Result<Option<String>, UnionError> {
         let data = self.union.prepare();
-        data.ok_or_else(|| MergeError::Other("setup() has failed".into()))
+        data.ok_or_else(|| UnionError::Other("setup() has failed".into()))
     }
 
     fn begin(&mut self, _workers: usize, _agents: usize, _started: SystemTime) {
@@ -197,9 +197,9 @@ impl Merger for ScriptMerger<'_, '_, '_, '_> {
         self.next_tick = Some(SystemClock.now() + TICK_EVERY);
     }
 
-    fn merge_second(&mut self, second: &MemberSecond) -> Result<Checksum, MergeError> {
+    fn merge_second(&mut self, second: &MemberSecond) -> Result<Checksum, UnionError> {
         let Counted::Script(script) = &second.figures else {
-            return Err(MergeError::Kind);
+            return Err(UnionError::Kind);
         };
         let checks = script.checks.iter().map(|check| PartCheck {
             group: check.group.clone(),
@@ -216,7 +216,7 @@ impl Merger for ScriptMerger<'_, '_, '_, '_> {
             scenarios: script.scenarios(),
         };
         let merged = self.union.merge_part(second.member, &figures);
-        merged.map_err(|error| MergeError::Other(Box::new(error)))?;
+        merged.map_err(|error| UnionError::Other(Box::new(error)))?;
         Ok(Checksum::of_script(script))
     }
 

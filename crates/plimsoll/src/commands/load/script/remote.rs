@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use plimsoll_client::fetch::{Ask, FetchLimits, Fetcher};
 use plimsoll_client::{ConnectOptions, ConnectPlan, Connector, ProxyRules};
-use plimsoll_k6::{Fetch, FetchError, ModuleLockError, RemoteModules};
+use plimsoll_k6::{Fetch, ModuleFetchError, ModuleLockError, RemoteModules};
 use plimsoll_wire::tls::TlsSettings;
 use url::Url;
 
@@ -34,7 +34,7 @@ pub(super) fn modules(
 }
 
 /// Scripts have few modules of this kind: each has a connection of its own.
-fn fetch(url: &str, proxies: ProxyRules) -> Result<Vec<u8>, FetchError> {
+fn fetch(url: &str, proxies: ProxyRules) -> Result<Vec<u8>, ModuleFetchError> {
     let url = Url::parse(url)?;
     let settings = TlsSettings {
         alpn: vec![b"http/1.1".to_vec()],
