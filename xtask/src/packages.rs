@@ -124,13 +124,19 @@ pub(crate) const SYSTEMD: Package = Package {
     name: "systemd",
 };
 
-/// Counts instructions.
 /// PHP behind FastCGI.
 pub(crate) const PHP: Package = Package {
     program: "php-cgi",
     name: "php-cgi",
 };
 
+/// Python behind uwsgi.
+pub(crate) const UWSGI: Package = Package {
+    program: "uwsgi-core",
+    name: "uwsgi-core uwsgi-plugin-python3",
+};
+
+/// Counts instructions.
 pub(crate) const VALGRIND: Package = Package {
     program: "valgrind",
     name: "valgrind",

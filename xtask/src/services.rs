@@ -114,7 +114,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
 pub(crate) fn install(root: &Path) -> Result<PathBuf, Failure> {
     packages::install(root, &[POSTGRES, MARIADB, MARIADB_CLIENT, REDIS, MOSQUITTO])?;
     packages::install(root, &PROBED)?;
-    packages::install(root, &[packages::PHP])?;
+    packages::install(root, &[packages::PHP, packages::UWSGI])?;
     let environment = folder(root)?.join("venv");
     // Without the packages for data frames, which the engine does not need.
     let wanted = Packages {

@@ -24,6 +24,8 @@ mod traces;
 
 mod upstream;
 
+mod uwsgi;
+
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;

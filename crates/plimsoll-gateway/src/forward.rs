@@ -24,7 +24,11 @@ mod fault;
 
 mod target;
 
+mod application;
+
 mod fastcgi;
+
+mod uwsgi;
 
 mod fields;
 
@@ -65,6 +69,7 @@ use plimsoll_server::{
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::http::FieldList;
 
+pub(crate) use self::application::ApplicationPlan;
 pub(crate) use self::authorize::AuthorizePlan;
 pub(crate) use self::error_pages::{ErrorPage, ErrorPages};
 pub(crate) use self::fastcgi::FastCgiPlan;
@@ -75,11 +80,12 @@ pub(crate) use self::plan::{ForwardPlan, Forwarded, HostPolicy, RouteTimeouts, W
 pub(crate) use self::split::NamedUpstreams;
 pub(crate) use self::target::Rewrite;
 pub(crate) use self::tunnel::WebSocketPlan;
+pub(crate) use self::uwsgi::UwsgiPlan;
 
+use self::application::BUFFERED_BYTES;
 use self::attempt::{Attempt, Responding, hedged, late};
 use self::authorize::Authorizer;
 use self::body::{Download, DownloadLimits, Unread, Upload};
-use self::fastcgi::BUFFERED_BYTES;
 use self::fields::{AddedFields, ClientFields};
 use self::grpc::Call;
 use self::mirror::{CopiedHead, Mirror};
@@ -358,8 +364,8 @@ impl Forwarding {
         let Some(target) = target::target(&forwarder.plan, &self.request) else {
             return self.failed(failure::bad_request());
         };
-        let fastcgi = forwarder.plan.fastcgi.as_ref();
-        if fastcgi.is_some_and(|it| !it.has_script(&target)) {
+        let application = forwarder.plan.application.as_ref();
+        if application.is_some_and(|it| !it.has_script(&target)) {
             return self.failed(failure::no_script());
         }
         let body = request.take_body();
@@ -376,13 +382,15 @@ impl Forwarding {
             _ => None,
         };
         let upload = Upload::new(body, forwarder.plan.request_limit, copy);
+        let is_application = application.is_some();
         let has_unknown_length = || request.content_length().is_none();
-        let fastcgi = forwarder.plan.fastcgi.as_ref();
-        let fastcgi = fastcgi.filter(|_| has_unknown_length());
-        let whole = fastcgi.map(|_| forwarder.plan.request_limit.unwrap_or(BUFFERED_BYTES));
+        let application = application.filter(|_| has_unknown_length());
+        let whole = application.map(|_| forwarder.plan.request_limit.unwrap_or(BUFFERED_BYTES));
         let upload = match forwarder.plan.request_buffer.or(whole) {
             Some(limit) if handshake.is_none() && !upload.is_empty() => {
                 match Box::pin(upload.read_whole(limit)).await {
+                    // CGI knows no trailers.
+                    Ok(upload) if is_application => upload.without_trailers(),
                     Ok(upload) => upload,
                     Err(Unread::TooLong) => return self.failed(failure::too_large()),
                     Err(Unread::Broken) => return self.failed(failure::bad_request()),

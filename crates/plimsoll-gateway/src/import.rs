@@ -24,7 +24,11 @@ mod cookies;
 
 mod errors;
 
+mod application;
+
 mod fastcgi;
+
+mod uwsgi;
 
 mod fates;
 

@@ -4,7 +4,7 @@
 //! connection is scripted; [`TestProxy`] stands between; a [`NameServer`] knows the
 //! names of the test; an [`Authority`] issues certificates, good
 //! and bad; [`services`] starts PostgreSQL and ClickHouse, [`NatsServer`] a broker, [`PhpApplication`] PHP behind FastCGI; [`IdentityProvider`] signs tokens; [`http`] is a client of bare bytes; [`VirtualClock`] and [`eventually`] replace sleeping. Everything binds to the loopback
-//! and ends when it is dropped.
+//! and ends when it is dropped. [`UwsgiApplication`] is Python behind uwsgi.
 //!
 //! Written for tests: it panics where a test could only fail anyway.
 
@@ -29,6 +29,8 @@ mod mail;
 mod nats;
 
 mod php;
+
+mod uwsgi;
 
 mod name_server;
 
@@ -65,4 +67,5 @@ pub use crate::proxy::{ProxyRequest, TestProxy, TestProxyBuilder};
 pub use crate::seeds::{cases, seed};
 pub use crate::token_bucket::{LeakyBucket, TokenBucket};
 pub use crate::unreachable::{FullBacklog, ipv6_available, refused_address};
+pub use crate::uwsgi::UwsgiApplication;
 pub use crate::waiting::{eventually, until};

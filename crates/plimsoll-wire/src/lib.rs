@@ -30,6 +30,8 @@ pub mod sse;
 
 pub mod fastcgi;
 
+pub mod uwsgi;
+
 pub mod process;
 
 mod background;

@@ -180,9 +180,12 @@ pub struct Head<'a> {
     pub upgrade: Option<&'a str>,
     /// Send `Expect: 100-continue`, and the body only once the server wants it, responds, or is silent for a second.
     pub expects_continue: bool,
-    /// Parameters of FastCGI in place of the request line, by their names in CGI: `SCRIPT_FILENAME`, `REQUEST_METHOD` and the like. Those
+    /// Parameters of FastCGI and uwsgi in place of the request line, by their names in CGI: `SCRIPT_FILENAME`, `REQUEST_METHOD` and the like. Those
     /// of fields, and the length of the content, the exchange writes. Other protocols leave them out.
     pub parameters: Option<&'a dyn FieldSource>,
+    /// Of uwsgi: the plugin of the server that the request is for, 0 for WSGI, and what that plugin takes for it. Other protocols leave
+    /// them out.
+    pub modifiers: [u8; 2],
 }
 
 impl<'a> Head<'a> {
@@ -197,6 +200,7 @@ impl<'a> Head<'a> {
             upgrade: None,
             expects_continue: false,
             parameters: None,
+            modifiers: [0, 0],
         }
     }
 

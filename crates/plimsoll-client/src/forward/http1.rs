@@ -1,7 +1,12 @@
 //! One exchange on an HTTP/1 connection, driven by the polls of its caller alone.
 
+mod cgi;
+
 mod fastcgi;
 
+mod uwsgi;
+
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::error::Error;
 use std::io::{self, IoSlice};
@@ -22,8 +27,9 @@ use plimsoll_wire::{poll_recv_spare, tls};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 pub(super) use self::fastcgi::FastCgiExchange;
+use self::uwsgi::ResponseStart;
 use super::head::{Fields, Head, ResponseHead};
-use super::pool::{ConnectionGuard, Destination};
+use super::pool::{ConnectionGuard, Destination, Speaks};
 use super::upgraded::Upgraded;
 use super::upload::{BodyPart, Upload};
 use crate::connect::stream::may_have_answered;
@@ -170,6 +176,8 @@ struct Progress {
 /// The result of a read.
 #[derive(Debug, Default)]
 struct Inbox {
+    /// The response is one of uwsgi, and the connection ends behind it.
+    uwsgi: Option<ResponseStart>,
     interim: VecDeque<ResponseHead>,
     head: Option<ResponseHead>,
     content: Vec<u8>,
@@ -227,20 +235,25 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
         begun: Instant,
     ) -> Result<Self, Failure> {
         let is_connect = head.is_connect();
-        let waits = head.expects_continue.then(|| begun.into());
+        let is_uwsgi = place.destination().options().speaks == Speaks::Uwsgi;
+        let waits = (head.expects_continue && !is_uwsgi).then(|| begun.into());
         let upload = Upload::new(body, head, false, is_connect, waits);
         let (destination, connection) = place.parts();
-        let out = std::mem::take(&mut connection.out);
-        let encoded = encode(out, destination, head, upload.length());
-        connection.out = encoded.map_err(|error| {
-            Failure::new(Phase::Send, FailureKind::Protocol)
-                .on(Side::Ours)
-                .because(error.to_string())
-        })?;
+        if is_uwsgi {
+            uwsgi::encode(&mut connection.out, destination, head, upload.length())?;
+        } else {
+            let out = std::mem::take(&mut connection.out);
+            let encoded = encode(out, destination, head, upload.length());
+            connection.out = encoded.map_err(|error| {
+                Failure::new(Phase::Send, FailureKind::Protocol)
+                    .on(Side::Ours)
+                    .because(error.to_string())
+            })?;
+        }
         connection.decoder.begin_for(RequestFacts {
             is_head: head.method == "HEAD",
             is_connect,
-            may_switch: head.upgrade.is_some(),
+            may_switch: head.upgrade.is_some() && !is_uwsgi,
             keeps_trailers: true,
         });
         let is_reused = connection.is_used;
@@ -258,7 +271,10 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
             owes_line_end: false,
             upload,
             place: Some(place),
-            inbox: Inbox::default(),
+            inbox: Inbox {
+                uwsgi: is_uwsgi.then(ResponseStart::default),
+                ..Inbox::default()
+            },
             outcome: None,
         })
     }
@@ -422,6 +438,7 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> H
 
     /// The response is complete; a connection that can be used again goes back to the pool.
     fn complete(&mut self, End { done, is_clean }: End) {
+        let is_clean = is_clean && self.inbox.uwsgi.is_none();
         let phases = self.progress.timing.completed(done);
         let status = self
             .place
@@ -544,9 +561,16 @@ fn poll_read(
         .timing
         .first_byte_at
         .get_or_insert_with(|| destination.now());
+    let bytes = match &mut inbox.uwsgi {
+        None => Cow::Borrowed(bytes),
+        Some(start) => match start.read(bytes)? {
+            Some(bytes) => bytes,
+            None => return Poll::Ready(Ok(None)),
+        },
+    };
     let decoded = connection
         .decoder
-        .decode(bytes, inbox, &mut KnownHead::new());
+        .decode(&bytes, inbox, &mut KnownHead::new());
     let Decoded { consumed, complete } = decoded.map_err(|error| error.failure(Phase::Receive))?;
     if !complete {
         return Poll::Ready(Ok(None));

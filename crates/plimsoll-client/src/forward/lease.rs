@@ -139,8 +139,8 @@ impl Lease {
     /// - `body`: read when the connection takes more. Its exact size, if it has one, is announced. With CONNECT and
     ///   with an upgrade over HTTP/2 or HTTP/3 it is not read.
     ///
-    /// FastCGI needs a body of known size. Fails in the phase send: if the head cannot be written, if the connection does not allow the upgrade
-    /// (`upgrade-refused`; see [`settled`](Self::settled)), or, with a retry that is safe, if the server is closing the connection.
+    /// FastCGI and uwsgi need a body of known size. Fails in the phase send: if the head cannot be written, if the connection does not allow the upgrade
+    /// (`upgrade-refused`; see [`settled`](Self::settled)), if the parameters are too long for uwsgi (`too-large`), or, with a retry that is safe, if the server is closing the connection.
     pub fn begin<B>(self, head: &Head<'_>, body: B) -> Result<Exchange<B>, Failure>
     where
         B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin,

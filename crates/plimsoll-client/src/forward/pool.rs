@@ -196,7 +196,7 @@ impl Destination {
         };
         Self {
             is_multiplexed: Cell::new(match core.options.speaks {
-                Speaks::Http1 | Speaks::FastCgi => Some(false),
+                Speaks::Http1 | Speaks::FastCgi | Speaks::Uwsgi => Some(false),
                 Speaks::Http2 | Speaks::Http3 => Some(true),
                 Speaks::Negotiated => (!endpoint.is_tls()).then_some(false),
             }),
@@ -426,7 +426,7 @@ impl Destination {
     /// Whether `connection` speaks HTTP/2. Fails if it should and does not.
     fn judge(&self, connection: &Connection) -> Result<bool, ConnectFailure> {
         match self.core.options.speaks {
-            Speaks::Http1 | Speaks::FastCgi => Ok(false),
+            Speaks::Http1 | Speaks::FastCgi | Speaks::Uwsgi => Ok(false),
             Speaks::Http2 => match crate::require_http2(connection, &self.endpoint) {
                 Ok(()) => Ok(true),
                 Err(failure) => Err(ConnectFailure {

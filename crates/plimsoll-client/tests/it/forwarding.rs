@@ -12,6 +12,8 @@ mod pooling;
 
 mod server;
 
+mod uwsgi;
+
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;

@@ -1,7 +1,7 @@
 //! `fastcgi` in a route's `proxy`.
 
-use plimsoll_server::Moment;
-use plimsoll_server::config::{Mounted, Value, as_text, template};
+use plimsoll_server::config::{Mounted, Table, Value, as_text, template};
+use plimsoll_server::{Moment, Template};
 
 use crate::forward::FastCgiPlan;
 
@@ -56,22 +56,34 @@ pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<FastCgi
         );
         is_whole = false;
     }
-    if let Some(mut parameters) = table.table("parameters") {
-        for (name, value) in parameters.rest() {
-            let is_name = name
-                .bytes()
-                .all(|it| it.is_ascii_alphanumeric() || it == b'_');
-            let template = if is_name && !name.is_empty() {
-                template(&value, mounted.maps, Moment::Request)
-            } else {
-                value.wrong("is a parameter, whose name has letters, digits and `_`")
-            };
-            is_whole &= template.is_some();
-            plan.parameters.extend(template.map(|it| (name, it)));
-        }
-    }
+    is_whole &= parameters(&mut table, mounted, &mut plan.parameters);
     table.finish();
     is_whole.then_some(plan)
+}
+
+/// The table `parameters` of an application; false if something in it is wrong.
+pub(super) fn parameters(
+    table: &mut Table<'_>,
+    mounted: &Mounted<'_>,
+    list: &mut Vec<(String, Template)>,
+) -> bool {
+    let Some(mut parameters) = table.table("parameters") else {
+        return true;
+    };
+    let mut is_whole = true;
+    for (name, value) in parameters.rest() {
+        let is_name = name
+            .bytes()
+            .all(|it| it.is_ascii_alphanumeric() || it == b'_');
+        let template = if is_name && !name.is_empty() {
+            template(&value, mounted.maps, Moment::Request)
+        } else {
+            value.wrong("is a parameter, whose name has letters, digits and `_`")
+        };
+        is_whole &= template.is_some();
+        list.extend(template.map(|it| (name, it)));
+    }
+    is_whole
 }
 
 fn root(value: &Value<'_>) -> Option<String> {

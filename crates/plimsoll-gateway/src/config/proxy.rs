@@ -5,15 +5,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue};
+use plimsoll_client::forward::Speaks;
 use plimsoll_server::config::template;
 use plimsoll_server::config::{Mounted, Table, Value, as_text, networks};
 use plimsoll_server::{Action, MakeAction, Moment, Template, WorkerContext};
 
 use super::traces::Traces;
-use super::{Upstreams, cache, fastcgi, rules, servers, upstream};
+use super::{Upstreams, cache, fastcgi, rules, servers, upstream, uwsgi};
 use crate::cache::{CachePlan, Cached};
 use crate::forward::{
-    self, Forward, ForwardPlan, Forwarded, HostPolicy, RouteFigures, RouteTimeouts,
+    self, ApplicationPlan, Forward, ForwardPlan, Forwarded, HostPolicy, RouteFigures,
+    RouteTimeouts, UwsgiPlan,
 };
 use crate::traces::{Exporter, TracesPlan};
 use crate::upstream::{
@@ -28,14 +30,19 @@ pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<Mak
         of_table(value.table()?, mounted, &text)?
     } else {
         let target = as_text(&value)?;
+        let main = upstream_of(&value, target, mounted, None)?;
+        let application = match main.speaks() {
+            Speaks::FastCgi => {
+                return value.wrong_with(NO_SCRIPTS, Some(scripts_hint(target)));
+            }
+            Speaks::Uwsgi => Some(ApplicationPlan::Uwsgi(UwsgiPlan::default())),
+            _ => None,
+        };
         let plan = ForwardPlan {
             base: base_of(target),
+            application,
             ..ForwardPlan::default()
         };
-        let main = upstream_of(&value, target, mounted, None)?;
-        if main.speaks_fastcgi() {
-            return value.wrong_with(NO_SCRIPTS, Some(scripts_hint(target)));
-        }
         ProxyPlan::new(main, plan)
     };
     for name in proxy.forward.own_fields() {
@@ -166,7 +173,16 @@ fn of_table(mut table: Table<'_>, mounted: &Mounted<'_>, text: &str) -> Option<P
     if let Some(value) = table.take_value("fastcgi") {
         let fastcgi = fastcgi::compile(value, mounted);
         is_whole &= fastcgi.is_some();
-        plan.fastcgi = fastcgi;
+        plan.application = fastcgi.map(ApplicationPlan::FastCgi);
+    }
+    if let Some(value) = table.take_value("uwsgi") {
+        let uwsgi = uwsgi::compile(value, mounted);
+        is_whole &= uwsgi.is_some();
+        if plan.application.is_some() {
+            table.wrong("`fastcgi` and `uwsgi` do not go together", None);
+            is_whole = false;
+        }
+        plan.application = uwsgi.map(ApplicationPlan::Uwsgi);
     }
     is_whole &= rules::compile(&mut table, mounted, &mut plan);
     let mut split = rules::split(&mut table, mounted);
@@ -209,19 +225,8 @@ fn of_table(mut table: Table<'_>, mounted: &Mounted<'_>, text: &str) -> Option<P
         .flat_map(|(_, upstreams)| upstreams.values());
     let upstreams = upstreams.chain(&main);
     let others = split.iter().flat_map(|(others, _)| others);
-    let mut upstreams = upstreams.chain(others.map(|(_, it)| it));
-    if is_whole && plan.fastcgi.is_none() && upstreams.clone().any(|it| it.speaks_fastcgi()) {
-        table.wrong(NO_SCRIPTS, Some(scripts_hint(&target)));
-        is_whole = false;
-    }
-    if plan.fastcgi.is_some() && upstreams.any(|it| !it.speaks_fastcgi()) {
-        let hint = "add protocol = \"fastcgi\" to the upstream, or beside `to` with a URL";
-        table.wrong(
-            "`fastcgi` is for servers that speak it",
-            Some(hint.to_owned()),
-        );
-        is_whole = false;
-    }
+    let upstreams = upstreams.chain(others.map(|(_, it)| it));
+    is_whole = is_whole && application(&mut table, &mut plan, upstreams, &target);
     table.finish();
     let cache = match cache {
         None => None,
@@ -388,6 +393,39 @@ fn field(name: &str, value: &Value<'_>) -> Option<(HeaderName, Option<HeaderValu
     let text = as_text(value)?;
     let text = HeaderValue::from_str(text).map_err(|_| "contains a control character");
     Some((header, Some(value.check(text)?)))
+}
+
+/// Compares what a route has for applications with what its servers speak; false if both do not go together. Of uwsgi it has to have
+/// nothing.
+fn application<'a>(
+    table: &mut Table<'_>,
+    plan: &mut ForwardPlan,
+    upstreams: impl Iterator<Item = &'a Arc<UpstreamPlan>> + Clone,
+    target: &str,
+) -> bool {
+    let mut spoken = upstreams.map(|it| it.speaks());
+    if plan.application.is_none() && spoken.clone().any(|it| it == Speaks::FastCgi) {
+        table.wrong(NO_SCRIPTS, Some(scripts_hint(target)));
+        return false;
+    }
+    if plan.application.is_none() && spoken.clone().any(|it| it == Speaks::Uwsgi) {
+        plan.application = Some(ApplicationPlan::Uwsgi(UwsgiPlan::default()));
+    }
+    let Some(application) = &plan.application else {
+        return true;
+    };
+    let (name, speaks) = match application {
+        ApplicationPlan::FastCgi(_) => ("fastcgi", Speaks::FastCgi),
+        ApplicationPlan::Uwsgi(_) => ("uwsgi", Speaks::Uwsgi),
+    };
+    let is_spoken = spoken.all(|it| it == speaks);
+    if !is_spoken {
+        let hint = format!(
+            "add protocol = \"{name}\" to each upstream of the route, or beside `to` with a URL"
+        );
+        table.wrong(format!("`{name}` is for servers that speak it"), Some(hint));
+    }
+    is_spoken
 }
 
 /// A route to an application behind FastCGI has to say where its scripts are.

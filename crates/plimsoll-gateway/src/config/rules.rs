@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};
+use plimsoll_client::forward::Speaks;
 use plimsoll_server::StatusPattern;
 use plimsoll_server::config::{Mounted, Table, Value, as_text};
 use plimsoll_wire::http::{FieldClass, NormalPath};
@@ -284,13 +285,28 @@ pub(super) fn split(
 pub(super) fn mirror(value: Value<'_>, mounted: &Mounted<'_>) -> Option<(u32, Arc<UpstreamPlan>)> {
     if !value.is_table() {
         let to = as_text(&value)?;
-        return Some((100, upstream_of(&value, to, mounted, None)?));
+        let upstream = upstream_of(&value, to, mounted, None)?;
+        if is_application(&upstream) {
+            return value.wrong(NO_COPIES);
+        }
+        return Some((100, upstream));
     }
     let mut table = value.table()?;
     let share = share(&mut table, "share");
     let upstream = to(&mut table, mounted);
+    if upstream.as_ref().is_some_and(|it| is_application(it)) {
+        table.wrong(NO_COPIES, None);
+        return None;
+    }
     table.finish();
     Some((share, upstream?))
+}
+
+/// Copies have no parameters.
+const NO_COPIES: &str = "servers that speak FastCGI or uwsgi get no copies of requests";
+
+fn is_application(upstream: &UpstreamPlan) -> bool {
+    matches!(upstream.speaks(), Speaks::FastCgi | Speaks::Uwsgi)
 }
 
 /// `{ to, path, headers, copy, to_client }`, where path and query of a URL are those of the subrequest.

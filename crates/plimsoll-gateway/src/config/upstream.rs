@@ -179,7 +179,9 @@ pub(super) fn options(
             Some("http2") => Some(Speaks::Http2),
             Some("http3") => Some(Speaks::Http3),
             Some("fastcgi") => Some(Speaks::FastCgi),
-            Some(_) => value.wrong("is \"auto\", \"http1\", \"http2\", \"http3\" or \"fastcgi\""),
+            Some("uwsgi") => Some(Speaks::Uwsgi),
+            Some(_) => value
+                .wrong("is \"auto\", \"http1\", \"http2\", \"http3\", \"fastcgi\" or \"uwsgi\""),
             None => None,
         };
         is_whole &= speaks.is_some();
@@ -189,6 +191,16 @@ pub(super) fn options(
     pool(table, &mut options.pool);
     // A process of PHP serves one connection, idle or not: kept ones would keep others out.
     if options.pool.speaks == Speaks::FastCgi && !table.was_given("keep") {
+        options.pool.idle = 0;
+    }
+    if options.pool.speaks == Speaks::Uwsgi {
+        if table.was_given("keep") {
+            table.wrong(
+                "`keep` is for connections that servers keep open, and those of uwsgi end with each response",
+                None,
+            );
+            is_whole = false;
+        }
         options.pool.idle = 0;
     }
     if let Some(mut tls) = table.table("tls") {

@@ -14,8 +14,8 @@ use plimsoll_client::forward::{
 use plimsoll_model::{Clock as _, Failure, FailureKind, Phase, Phases, Protocol, Side};
 use plimsoll_wire::SystemClock;
 
+use super::application::ApplicationPlan;
 use super::body::{Upload, UploadProgress};
-use super::fastcgi::CgiParameters;
 use super::fields::{AddedFields, ClientFields};
 use super::tunnel::Handshake;
 use super::{Forwarding, failure};
@@ -290,11 +290,12 @@ impl Attempt<'_> {
             (self.handshake, protocol),
             &mut text,
         );
-        let parameters = plan.fastcgi.as_ref();
+        let application = plan.application.as_ref();
         let parameters =
-            parameters.map(|fastcgi| CgiParameters::new(fastcgi, &request, self.target));
+            application.map(|it| it.parameters(&request, self.target, plan.strip.as_deref()));
         let head = Head {
             parameters: parameters.as_ref().map(|it| it as &dyn FieldSource),
+            modifiers: application.map_or([0, 0], ApplicationPlan::modifiers),
             authority: plan.host.authority(&request),
             upgrade: self.handshake.map(|_| "websocket"),
             // The client gets its 100 once the server wants the content, unless that has been read already.

@@ -157,6 +157,14 @@ impl Upload {
             trailers,
         }))
     }
+
+    /// Leaves out trailers of what was read whole: its length is announced then.
+    pub(super) fn without_trailers(mut self) -> Self {
+        if let Self::Whole(whole) = &mut self {
+            whole.trailers = None;
+        }
+        self
+    }
 }
 
 impl Whole {

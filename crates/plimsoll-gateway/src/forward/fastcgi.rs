@@ -1,10 +1,8 @@
-//! The parameters that an application behind FastCGI gets with a request: those of CGI (RFC 3875, section 4.1) with those that PHP needs.
+//! What an application behind FastCGI gets beside the parameters that every application has: the script that a path names, and what PHP needs.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
-use plimsoll_client::forward::FieldSource;
-use plimsoll_server::{Request, Scheme, Template};
+use plimsoll_server::Template;
 use plimsoll_wire::http::NormalPath;
 
 /// How a route names the scripts of an application.
@@ -51,43 +49,31 @@ impl FastCgiPlan {
         is_script && (!self.must_exist || self.is_file(&script))
     }
 
+    /// The parameters of a script.
+    ///
+    /// - `target`: path and query as the route has changed them.
+    pub(super) fn own(&self, target: &str) -> Vec<(&'static str, String)> {
+        let root = &self.root;
+        let (script, info) = script_and_info(self, target);
+        let mut own = vec![
+            ("GATEWAY_INTERFACE", "CGI/1.1".to_owned()),
+            ("SERVER_SOFTWARE", "plimsoll".to_owned()),
+            ("DOCUMENT_ROOT", root.clone()),
+            ("SCRIPT_FILENAME", format!("{root}{script}")),
+            ("DOCUMENT_URI", format!("{script}{info}")),
+            // A PHP that was built for it runs no script without (`cgi.force_redirect`).
+            ("REDIRECT_STATUS", "200".to_owned()),
+        ];
+        if !info.is_empty() {
+            own.push(("PATH_TRANSLATED", format!("{root}{info}")));
+        }
+        own.extend([("SCRIPT_NAME", script), ("PATH_INFO", info)]);
+        own
+    }
+
     fn is_file(&self, script: &str) -> bool {
         // A look at a file that the system has in memory, as nginx does it.
         Path::new(&format!("{}{script}", self.root)).is_file()
-    }
-}
-
-/// Bytes of content of unknown length that are read before a request is sent, where the route has no limits: applications learn the
-/// length first.
-pub(crate) const BUFFERED_BYTES: u64 = 1 << 20;
-
-/// The parameters of one request.
-pub(super) struct CgiParameters<'a> {
-    plan: &'a FastCgiPlan,
-    request: &'a Request<'a>,
-    script: String,
-    /// Within the script; empty, or begins with a slash.
-    info: String,
-    query: &'a str,
-}
-
-impl<'a> CgiParameters<'a> {
-    /// - `target`: path and query as the route has changed them.
-    pub(super) fn new(plan: &'a FastCgiPlan, request: &'a Request<'a>, target: &'a str) -> Self {
-        let query = target.split_once('?').map_or("", |(_, query)| query);
-        let (script, info) = script_and_info(plan, target);
-        Self {
-            plan,
-            request,
-            script,
-            info,
-            query,
-        }
-    }
-
-    fn is_replaced(&self, name: &str) -> bool {
-        let mut own = self.plan.parameters.iter();
-        own.any(|(other, _)| other == name)
     }
 }
 
@@ -133,72 +119,6 @@ fn split(plan: &FastCgiPlan, path: &str) -> (String, String) {
         ""
     };
     (format!("{path}{index}"), String::new())
-}
-
-impl FieldSource for CgiParameters<'_> {
-    fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
-        let Self {
-            plan,
-            request,
-            script,
-            info,
-            query,
-        } = self;
-        let mut text = String::new();
-        let mut put = |name: &str, value: &str| {
-            if !self.is_replaced(name) {
-                visit(name.as_bytes(), value.as_bytes());
-            }
-        };
-        put("GATEWAY_INTERFACE", "CGI/1.1");
-        put("SERVER_SOFTWARE", "plimsoll");
-        put("SERVER_PROTOCOL", request.version.name());
-        put("REQUEST_METHOD", request.method);
-        let sent = match request.query {
-            Some(query) => format!("{}?{query}", request.path),
-            None => request.path.to_owned(),
-        };
-        put("REQUEST_URI", &sent);
-        put("QUERY_STRING", query);
-        put("DOCUMENT_ROOT", &plan.root);
-        put("SCRIPT_NAME", script);
-        put("SCRIPT_FILENAME", &format!("{}{script}", plan.root));
-        put("DOCUMENT_URI", &format!("{script}{info}"));
-        put("PATH_INFO", info);
-        if !info.is_empty() {
-            put("PATH_TRANSLATED", &format!("{}{info}", plan.root));
-        }
-        let (scheme, is_https) = match request.scheme {
-            Scheme::Http => ("http", false),
-            Scheme::Https => ("https", true),
-        };
-        put("REQUEST_SCHEME", scheme);
-        if is_https {
-            put("HTTPS", "on");
-        }
-        put("SERVER_NAME", request.host());
-        let local = request.connection().local;
-        for (address, port, end) in [
-            ("REMOTE_ADDR", "REMOTE_PORT", request.peer),
-            ("SERVER_ADDR", "SERVER_PORT", local),
-        ] {
-            text.clear();
-            // Writing to a text does not fail.
-            write!(text, "{}", end.ip().to_canonical()).ok();
-            put(address, &text);
-            text.clear();
-            write!(text, "{}", end.port()).ok();
-            put(port, &text);
-        }
-        // A PHP that was built for it runs no script without (`cgi.force_redirect`).
-        put("REDIRECT_STATUS", "200");
-        let mut filled = Vec::new();
-        for (name, template) in &plan.parameters {
-            filled.clear();
-            template.fill(request, &mut filled);
-            visit(name.as_bytes(), &filled);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@ use http::header::{HeaderName, HeaderValue};
 use ipnet::IpNet;
 use plimsoll_server::{Request, Template};
 
+use super::application::ApplicationPlan;
 use super::authorize::AuthorizePlan;
 use super::error_pages::ErrorPages;
-use super::fastcgi::FastCgiPlan;
 use super::fault::Fault;
 use super::target::Rewrite;
 use super::tunnel::WebSocketPlan;
@@ -50,8 +50,8 @@ pub(crate) struct ForwardPlan {
     /// The longest deadline of a call of gRPC; those that wish for more, or for none, get this one.
     pub(crate) grpc_timeout: Option<Duration>,
     pub(crate) websocket: WebSockets,
-    /// The server is an application behind FastCGI.
-    pub(crate) fastcgi: Option<FastCgiPlan>,
+    /// The servers are applications behind FastCGI or uwsgi.
+    pub(crate) application: Option<ApplicationPlan>,
     pub(crate) timeouts: RouteTimeouts,
 }
 

@@ -1,25 +1,19 @@
 //! `fastcgi_pass` and its parameters.
 
 use plimsoll_model::document::toml_string;
-use plimsoll_server::Moment;
 use regex::Regex;
 
-use super::errors::has_successors;
+use super::application::{Application, Usual};
 use super::nginx::Directive;
 use super::responses::middleware;
 use super::route::Route;
 use super::scope::Scope;
 use super::toml::Keys;
-use super::upstreams::{Upstreams, duration, is_server, size};
-use super::variables::with_places;
+use super::upstreams::Upstreams;
 use super::{Notes, access};
 
 /// Parameters that every request has, with the values that mean the same.
-const USUAL: &[(&str, &[&str])] = &[
-    ("QUERY_STRING", &["$query_string", "$args"]),
-    ("REQUEST_METHOD", &["$request_method"]),
-    ("CONTENT_TYPE", &["$content_type"]),
-    ("CONTENT_LENGTH", &["$content_length"]),
+const USUAL: Usual = &[
     ("SCRIPT_NAME", &["$fastcgi_script_name"]),
     ("PATH_INFO", &["$fastcgi_path_info", "$path_info"]),
     (
@@ -29,22 +23,11 @@ const USUAL: &[(&str, &[&str])] = &[
             "$document_root$path_info",
         ],
     ),
-    ("REQUEST_URI", &["$request_uri"]),
     ("DOCUMENT_URI", &["$document_uri", "$uri"]),
     ("DOCUMENT_ROOT", &["$document_root", "$realpath_root"]),
-    ("SERVER_PROTOCOL", &["$server_protocol"]),
-    ("REQUEST_SCHEME", &["$scheme"]),
-    ("HTTPS", &["$https"]),
     ("GATEWAY_INTERFACE", &["CGI/1.1"]),
     ("SERVER_SOFTWARE", &["nginx/$nginx_version", "nginx"]),
-    ("REMOTE_ADDR", &["$remote_addr"]),
-    ("REMOTE_PORT", &["$remote_port"]),
-    ("SERVER_ADDR", &["$server_addr"]),
-    ("SERVER_PORT", &["$server_port"]),
-    ("SERVER_NAME", &["$server_name", "$host"]),
     ("REDIRECT_STATUS", &["200"]),
-    // No client sets it here.
-    ("HTTP_PROXY", &[""]),
 ];
 
 /// Expressions of `fastcgi_split_path_info` that split where the gateway does.
@@ -170,19 +153,18 @@ pub(super) fn fastcgi(
     upstreams: &mut Upstreams,
     notes: &mut Notes,
 ) {
-    let target = directive.argument(0);
-    if target.contains('$') || !(upstreams.has(target) || is_server(target)) {
-        notes.add(
-            directive,
-            format!(
-                "responds with 502: `{target}` is not a server that is known before a request comes"
-            ),
-        );
-        route.set("respond", "{ status = 502, body = \"not translated\\n\" }");
+    let application = Application {
+        protocol: "fastcgi",
+        directive,
+        target: directive.argument(0),
+        server,
+        scope,
+    };
+    if !application.is_known(upstreams, route, notes) {
         return;
     }
     let is_of_php = only.is_some() || is_for_php(server, directive);
-    let Some(mut scripts) = scripts(directive, scope, is_of_php, notes) else {
+    let Some(mut scripts) = scripts(&application, is_of_php, notes) else {
         route.set("respond", "{ status = 501, body = \"not translated\\n\" }");
         return;
     };
@@ -192,50 +174,7 @@ pub(super) fn fastcgi(
             scripts.set("folders", "true");
         }
     }
-    for name in ["fastcgi_pass_request_headers", "fastcgi_pass_request_body"] {
-        if let Some(withheld) = scope.last(name).filter(|it| it.argument(0) == "off") {
-            notes.add(
-                withheld,
-                "responds with 501: what the application is not to see cannot be withheld from it",
-            );
-            route.set("respond", "{ status = 501, body = \"not translated\\n\" }");
-            return;
-        }
-    }
-    let mut keys = Keys::default();
-    if !access::authorized(scope, &mut keys, upstreams, notes) {
-        access::forbid(route);
-        return;
-    }
-    let mut connection = Keys::default();
-    connection.text("protocol", "fastcgi");
-    let time = |name: &str| scope.last(name).and_then(|it| duration(it.argument(0)));
-    if let Some(time) = time("fastcgi_connect_timeout") {
-        connection.text("connect_timeout", &time);
-    }
-    if upstreams.has(target) {
-        keys.text("to", target);
-        upstreams.used(target, "http", &connection, directive, notes);
-    } else {
-        let is_socket = target.starts_with("unix:");
-        let url = format!("http://{target}");
-        keys.text("to", if is_socket { target } else { &url });
-        keys.inherit(&connection);
-    }
-    if let Some(time) = time("fastcgi_read_timeout") {
-        keys.text("response_timeout", &time);
-        keys.text("idle_timeout", &time);
-    }
-    keys.set("fastcgi", scripts.inline());
-    if scope.is("fastcgi_intercept_errors", "on") && has_successors(server, scope) {
-        keys.set("intercept_errors", "true");
-    }
-    let limit = scope.last("client_max_body_size");
-    let limit = limit.map_or(Some("1MiB".to_owned()), |it| size(it.argument(0)));
-    if let Some(limit) = limit {
-        keys.text("max_request", &limit);
-    }
-    route.set("proxy", keys.inline());
+    application.forward(&scripts, route, upstreams, notes);
 }
 
 /// Whether the location of a `fastcgi_pass` is an expression for names of PHP's scripts.
@@ -252,43 +191,27 @@ fn is_for_php(within: &Directive, pass: &Directive) -> bool {
 /// The table `fastcgi`; `None` if the folder of the scripts depends on the request.
 ///
 /// - `is_of_php`: nothing but scripts of PHP is led there.
-fn scripts(
-    directive: &Directive,
-    scope: &Scope<'_>,
-    is_of_php: bool,
-    notes: &mut Notes,
-) -> Option<Keys> {
+fn scripts(application: &Application<'_>, is_of_php: bool, notes: &mut Notes) -> Option<Keys> {
+    let scope = application.scope;
     let mut keys = Keys::default();
     let root = scope
         .last("root")
         .map_or("/etc/nginx/html", |it| it.argument(0));
     if root.contains('$') {
         notes.add(
-            directive,
+            application.directive,
             "responds with 501: `fastcgi` needs a folder of scripts that is known before a request comes",
         );
         return None;
     }
     let mut root = root.trim_end_matches('/').to_owned();
-    let mut parameters = Keys::default();
-    for given in scope.all("fastcgi_param") {
-        let (name, value) = (given.argument(0), given.argument(1));
-        if name == "SCRIPT_FILENAME" {
+    let parameters = application.parameters(USUAL, notes, |given, notes| {
+        let is_script = given.argument(0) == "SCRIPT_FILENAME";
+        if is_script {
             script(given, &mut root, &mut keys, notes);
-            continue;
         }
-        let usual = USUAL.iter().find(|(known, _)| *known == name);
-        if usual.is_some_and(|(_, values)| values.contains(&value)) {
-            continue;
-        }
-        match with_places(value, scope, Moment::Request, None) {
-            Some(text) => parameters.text(name, &text),
-            None => notes.add(
-                given,
-                format!("left out: `{value}` has no counterpart, so `{name}` is not sent"),
-            ),
-        }
-    }
+        is_script
+    });
     // `try_files $uri =404`, as a guard against paths such as /picture.jpg/x.php.
     let guard = scope.own("try_files");
     let asks = |it: &Directive| it.arguments.iter().any(|word| word.contains("!-f"));

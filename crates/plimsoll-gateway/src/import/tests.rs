@@ -8,6 +8,8 @@ mod cookies;
 
 mod every_directive;
 
+mod uwsgi;
+
 mod listeners;
 
 mod loads;
@@ -191,7 +193,7 @@ fn whatever_has_no_counterpart_is_reported_with_its_place() {
                     proxy_set_header X-Request-Id $request_id;
                     proxy_cache zone;
                 }
-                location /uws { uwsgi_pass 127.0.0.1:9000; }
+                location /scgi { scgi_pass 127.0.0.1:9000; }
                 location /var { proxy_pass http://$backend; }
                 location ~ (?=x) { return 200; }
             }
@@ -209,7 +211,7 @@ fn whatever_has_no_counterpart_is_reported_with_its_place() {
             "nginx.conf:4: sticky: left out",
             "nginx.conf:8: proxy_set_header: servers get no `X-Id`: `$request_length` has no counterpart",
             "nginx.conf:10: proxy_cache: responses are kept in memory",
-            "nginx.conf:12: uwsgi_pass: responds with 501",
+            "nginx.conf:12: scgi_pass: responds with 501",
             "nginx.conf:13: proxy_pass: responds with 502",
             "nginx.conf:14: location: left out: `(?=x)` is not a regular expression here",
             "nginx.conf:17: server: left out: it does not forward",

@@ -161,10 +161,10 @@ pub(crate) enum UpstreamError {
     Tls(#[from] TlsError),
     #[error("`protocol = \"http3\"` needs servers with https://")]
     QuicWithoutTls,
-    #[error("`protocol = \"fastcgi\"` goes without TLS: write http:// or a Unix socket")]
-    FastCgiOverTls,
-    #[error("applications behind FastCGI are checked by `health = {{ kind = \"tcp\" }}`")]
-    FastCgiHealth,
+    #[error("`protocol = \"{0}\"` goes without TLS: write http:// or a Unix socket")]
+    ApplicationOverTls(&'static str),
+    #[error("applications behind {0} are checked by `health = {{ kind = \"tcp\" }}`")]
+    ApplicationHealth(&'static str),
     #[error(transparent)]
     Quic(#[from] QuicError),
     #[error(transparent)]
@@ -172,9 +172,9 @@ pub(crate) enum UpstreamError {
 }
 
 impl UpstreamPlan {
-    /// Whether its servers are applications behind FastCGI.
-    pub(crate) fn speaks_fastcgi(&self) -> bool {
-        self.options.pool.speaks == Speaks::FastCgi
+    /// What its servers speak.
+    pub(crate) fn speaks(&self) -> Speaks {
+        self.options.pool.speaks
     }
 
     /// Checks the settings and reads the certificates they name.
@@ -214,16 +214,25 @@ impl UpstreamPlan {
         if options.balance.is_keyed() && options.key == KeySource::None {
             return Err(UpstreamError::NoKey(options.balance));
         }
-        let is_fastcgi = options.pool.speaks == Speaks::FastCgi;
+        // The name of a protocol of applications, and its key.
+        let application = match options.pool.speaks {
+            Speaks::FastCgi => Some(("FastCGI", "fastcgi")),
+            Speaks::Uwsgi => Some(("uwsgi", "uwsgi")),
+            _ => None,
+        };
         let mut health = options.health.iter();
-        if is_fastcgi && health.any(|check| check.kind != super::HealthKind::Tcp) {
-            return Err(UpstreamError::FastCgiHealth);
+        if let Some((name, _)) = application
+            && health.any(|check| check.kind != super::HealthKind::Tcp)
+        {
+            return Err(UpstreamError::ApplicationHealth(name));
         }
         // The pool stops a handshake by the time limit of its connector.
         let is_tls = options.discovery.scheme() == Some(ServerScheme::Https)
             || servers.iter().any(|server| server.endpoint.is_tls());
-        if is_fastcgi && is_tls {
-            return Err(UpstreamError::FastCgiOverTls);
+        if let Some((_, key)) = application
+            && is_tls
+        {
+            return Err(UpstreamError::ApplicationOverTls(key));
         }
         let alpn = options.pool.speaks.alpn();
         let settings = TlsSettings {

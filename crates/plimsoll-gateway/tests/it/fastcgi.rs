@@ -156,7 +156,7 @@ fn content_arrives_whether_its_length_is_known_or_not() {
     assert_eq!(parameter(&known, "content").unwrap(), "known");
     assert_eq!(parameter(&known, "CONTENT_LENGTH").unwrap(), "5");
     assert_eq!(parameter(&known, "CONTENT_TYPE").unwrap(), "text/x");
-    let chunked = b"POST /show.php HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nchu\r\n4\r\nnked\r\n0\r\n\r\n";
+    let chunked = b"POST /show.php HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nchu\r\n4\r\nnked\r\n0\r\nX-Trailer: a\r\n\r\n";
     let chunked = exchange(served.address(), chunked);
     assert_eq!(parameter(&chunked, "content").unwrap(), "chunked");
     assert_eq!(parameter(&chunked, "CONTENT_LENGTH").unwrap(), "7");

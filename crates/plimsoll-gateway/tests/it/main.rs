@@ -81,6 +81,8 @@ mod trailers;
 
 mod udp;
 
+mod uwsgi;
+
 mod websocket;
 
 /// Counts what a forwarded request allocates.

@@ -8,16 +8,16 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::Version;
 use http_body::{Body, Frame};
-use plimsoll_model::{Failure, FailureKind, Phase, Protocol, Side};
+use plimsoll_model::{Failure, FailureKind, Phase};
 use plimsoll_wire::fastcgi::{CgiHead, RecordDecoder, RecordSink, Records};
-use plimsoll_wire::h1::BodyLength;
 use plimsoll_wire::tls;
 use tokio::io::{AsyncRead, ReadBuf};
 
+use super::cgi::{content_length, each_parameter};
 use super::{GATHERED_BYTES, Http1Connection, Progress, give_back};
 use crate::connect::stream::may_have_answered;
 use crate::forward::head::{Fields, Head, ResponseHead};
-use crate::forward::pool::{ConnectionGuard, Destination};
+use crate::forward::pool::ConnectionGuard;
 use crate::forward::upload::{BodyPart, Upload};
 use crate::timing::Timing;
 use crate::{Completed, Incomplete};
@@ -95,18 +95,13 @@ impl<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin> F
         begun: Instant,
     ) -> Result<Self, Failure> {
         let upload = Upload::new(body, head, false, false, None);
-        // Applications read as much as the parameter says.
-        let length = match upload.length() {
-            BodyLength::None => None,
-            BodyLength::Known(length) => Some(length),
-            BodyLength::Chunked => {
-                let cause = "FastCGI needs the length of the content before it is sent";
-                let failure = Failure::new(Phase::Send, FailureKind::Protocol);
-                return Err(failure.on(Side::Ours).because(cause.to_owned()));
-            }
-        };
+        let length = content_length(upload.length(), "FastCGI")?;
         let (destination, connection) = place.parts();
-        parameters(&mut connection.out, destination, head, length);
+        let mut records = Records::begin(&mut connection.out);
+        each_parameter(destination, head, &length, &mut |name, value| {
+            records.parameter(name, value);
+        });
+        records.finish();
         let is_reused = connection.is_used;
         place.begin();
         Ok(Self {
@@ -388,45 +383,4 @@ fn stage<B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpi
         }
     }
     Ok(false)
-}
-
-/// Appends the records before the content: the parameters of the head, and its fields by the names of CGI (RFC 3875, section 4.1.18).
-fn parameters(out: &mut Vec<u8>, destination: &Destination, head: &Head<'_>, length: Option<u64>) {
-    let mut records = Records::begin(out);
-    let length = length.map(|length| length.to_string()).unwrap_or_default();
-    records.parameter(b"CONTENT_LENGTH", length.as_bytes());
-    let authority = head.authority.unwrap_or(destination.endpoint().authority());
-    records.parameter(b"HTTP_HOST", authority.as_bytes());
-    let mut has_type = false;
-    let mut name = Vec::new();
-    head.each_field(Protocol::Http1, false, &mut |field, value| {
-        if field.eq_ignore_ascii_case(b"content-type") {
-            has_type = true;
-            return records.parameter(b"CONTENT_TYPE", value);
-        }
-        // Programs read a dot as `_`, so that another field could pass for one of the gateway.
-        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-        if !field.iter().all(is_plain) {
-            return;
-        }
-        // Programs take HTTP_PROXY for their own proxy (httpoxy, CVE-2016-5385).
-        if field.eq_ignore_ascii_case(b"proxy") {
-            return;
-        }
-        name.clear();
-        name.extend_from_slice(b"HTTP_");
-        name.extend(field.iter().map(|byte| match byte {
-            b'-' => b'_',
-            byte => byte.to_ascii_uppercase(),
-        }));
-        records.parameter(&name, value);
-    });
-    if !has_type {
-        records.parameter(b"CONTENT_TYPE", b"");
-    }
-    // Of two parameters of one name applications take the last.
-    if let Some(parameters) = head.parameters {
-        parameters.each(&mut |name, value| records.parameter(name, value));
-    }
-    records.finish();
 }

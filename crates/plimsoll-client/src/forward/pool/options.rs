@@ -18,6 +18,8 @@ pub enum Speaks {
     Http3,
     /// FastCGI, without TLS ([`Head::parameters`](crate::forward::Head)).
     FastCgi,
+    /// uwsgi, without TLS, with one exchange on a connection ([`Head::parameters`](crate::forward::Head)).
+    Uwsgi,
 }
 
 impl Speaks {
@@ -28,7 +30,7 @@ impl Speaks {
             Self::Http2 => &[b"h2"],
             Self::Http3 => &[b"h3"],
             Self::Negotiated => &[b"h2", b"http/1.1"],
-            Self::FastCgi => &[],
+            Self::FastCgi | Self::Uwsgi => &[],
         }
     }
 }

@@ -13,6 +13,7 @@ use super::super::scope::Scope;
 use super::super::selection;
 use super::super::toml::Keys;
 use super::super::upstreams::Upstreams;
+use super::super::uwsgi::uwsgi;
 use super::super::variants::Variant;
 use super::Location;
 
@@ -154,12 +155,23 @@ fn action(
         );
         return;
     }
+    if let Some(directive) = scope.own("uwsgi_pass") {
+        if is_closed_behind(context.server, scope, notes) {
+            access::forbid(keys);
+            return;
+        }
+        uwsgi(directive, context.server, scope, keys, upstreams, notes);
+        return;
+    }
     if tried(condition, context.server, scope, keys, upstreams, notes) {
         return;
     }
-    let others = ["uwsgi_pass", "scgi_pass", "memcached_pass"];
+    let others = ["scgi_pass", "memcached_pass"];
     if let Some(directive) = others.iter().find_map(|name| scope.own(name)) {
-        notes.add(directive, "responds with 501: only HTTP is forwarded to");
+        notes.add(
+            directive,
+            "responds with 501: the gateway does not speak this protocol",
+        );
         keys.set("respond", "{ status = 501, body = \"not translated\\n\" }");
         return;
     }

@@ -197,6 +197,20 @@ const EXAMPLES: &[(&str, &str)] = &[
         "fastcgi_intercept_errors",
         "error_page 502 /e.html; fastcgi_intercept_errors on;",
     ),
+    (
+        "uwsgi_pass_request_headers",
+        "uwsgi_pass_request_headers off;",
+    ),
+    ("uwsgi_pass_request_body", "uwsgi_pass_request_body off;"),
+    ("uwsgi_param", "uwsgi_param APP_ENV prod;"),
+    ("uwsgi_modifier1", "uwsgi_modifier1 30;"),
+    ("uwsgi_modifier2", "uwsgi_modifier2 1;"),
+    ("uwsgi_connect_timeout", "uwsgi_connect_timeout 7s;"),
+    ("uwsgi_read_timeout", "uwsgi_read_timeout 7s;"),
+    (
+        "uwsgi_intercept_errors",
+        "error_page 502 /e.html; uwsgi_intercept_errors on;",
+    ),
     ("proxy_no_cache", "proxy_cache z; proxy_no_cache $cookie_a;"),
 ];
 
@@ -227,6 +241,7 @@ fn configuration(http: &str, server: &str, location: &str) -> String {
          location = /ask {{ internal; proxy_pass http://10.0.0.9/ask; }}
          location /x/ {{ {location} proxy_pass https://10.0.0.1; }}
          location /p/ {{ root /base; {location} fastcgi_pass 10.0.0.2:9000; }}
+         location /u/ {{ {location} uwsgi_pass 10.0.0.3:9000; }}
          location /f/ {{ root /base; {location} }} }} }}"
     )
 }
@@ -319,7 +334,8 @@ fn what_keeps_clients_out_and_has_no_counterpart_closes_its_paths() {
             let imported = imported(&text);
             let routes = imported.toml.split("[[route]]");
             // What is said of proxies holds for no application.
-            let holds = |it: &&str| !guard.starts_with("proxy_") || !it.contains("fastcgi");
+            let is_application = |it: &str| it.contains("protocol = \"");
+            let holds = |it: &&str| !guard.starts_with("proxy_") || !is_application(it);
             let mut open = routes
                 .filter(holds)
                 .filter(|it| it.contains("proxy = ") && !it.contains("internal = true"));
