@@ -134,17 +134,30 @@ pub(super) fn steps(directive: &Directive, named: &Named<'_>, scope: &mut Scope<
 }
 
 /// The directives of a block, in the order in which requests pass them: as they stand in a `route`, else by their names, and
-/// of one name those with longer paths first.
+/// of one name as [`comes_before`] says.
 fn sorted<'d>(block: &'d Directive, named: &Named<'_>) -> Vec<&'d Directive> {
-    let mut directives: Vec<_> = block.block.iter().collect();
-    if block.name == "route" {
-        return directives;
+    let mut sorted: Vec<&Directive> = Vec::new();
+    for directive in &block.block {
+        sorted.push(directive);
+        if block.name == "route" {
+            continue;
+        }
+        // Caddy's comparison is no order of all directives, so the way of sorting, by insertion, counts too.
+        let mut at = sorted.len() - 1;
+        while let Some(before) = at.checked_sub(1)
+            && let (Some(one), Some(other)) = (sorted.get(at), sorted.get(before))
+            && comes_before(one, other, named)
+        {
+            sorted.swap(at, before);
+            at = before;
+        }
     }
-    let length = |directive: &Directive| {
-        let paths = named.of(directive).map(|(matcher, _)| matcher.paths);
-        let lengths = paths.unwrap_or_default();
-        lengths.iter().map(PathMatch::length).max().unwrap_or(0)
-    };
+    sorted
+}
+
+/// Whether a directive comes before one that stands before it: by their names, then the one with the longer path if each has
+/// one path, or else the one with a matcher if the other has none.
+fn comes_before(one: &Directive, other: &Directive, named: &Named<'_>) -> bool {
     let rank = |directive: &Directive| {
         // Both kinds of `handle` are one.
         let name = match directive.name.as_str() {
@@ -154,8 +167,20 @@ fn sorted<'d>(block: &'d Directive, named: &Named<'_>) -> Vec<&'d Directive> {
         let rank = ORDER.iter().position(|it| *it == name);
         rank.map_or(0, |rank| rank + 1)
     };
-    directives.sort_by_key(|it| (rank(it), usize::MAX - length(it)));
-    directives
+    if rank(one) != rank(other) {
+        return rank(one) < rank(other);
+    }
+    match (named.specificity(one), named.specificity(other)) {
+        ((_, Some(path)), (_, Some(before))) => {
+            // Of a path with a `*` at its end and without the latter comes first.
+            if path.trim_end_matches('*') == before.trim_end_matches('*') {
+                path.len() < before.len()
+            } else {
+                path.len() > before.len()
+            }
+        }
+        ((has_matcher, _), (had_matcher, _)) => has_matcher && !had_matcher,
+    }
 }
 
 impl Block {
@@ -194,7 +219,7 @@ impl Block {
         let (matcher, kind) = match directive.name.as_str() {
             "handle" => (matcher, Within::Handle),
             "route" => (matcher, Within::Route),
-            "handle_path" => match stripping(&matcher) {
+            "handle_path" => match stripping(&matcher, keeps_out) {
                 Some((prefix, matcher)) => (matcher, Within::HandlePath(prefix)),
                 None => {
                     let message = "responds with 501: what it takes off is no beginning of a path";
@@ -206,7 +231,10 @@ impl Block {
                 }
             },
             _ => {
-                let actions = actions(directive, arguments, &matcher, block, scope);
+                let mut actions = actions(directive, arguments, &matcher, block, scope);
+                if directive.name == "file_server" {
+                    actions.splice(0..0, hidden(directive, scope));
+                }
                 self.0.push(Step::Actions { matcher, actions });
                 return;
             }
@@ -269,6 +297,31 @@ fn actions(
         not_translated()
     });
     vec![Action::new(Matcher::default(), response, directive)]
+}
+
+/// Responds with 404 to paths that have a name which `hide` of a `file_server` has.
+fn hidden(directive: &Directive, scope: &mut Scope<'_>) -> Vec<Action> {
+    let hidden = directive.block.iter().filter(|it| it.name == "hide");
+    let names = hidden.flat_map(|it| &it.arguments);
+    let actions = names.filter_map(|name| {
+        let name = name.trim_start_matches("./").trim_matches('/');
+        // Others are hidden anyway.
+        if name.is_empty() || name.starts_with('.') {
+            return None;
+        }
+        if name.contains('/') {
+            let message =
+                format!("`{name}` is not hidden, since it is a path: move what is not for clients");
+            scope.notes.add(directive, message);
+            return None;
+        }
+        let parts: Vec<_> = name.split('*').map(regex::escape).collect();
+        let expression = format!(".*/{}(/.*)?", parts.join("[^/]*"));
+        let matcher = Matcher::of_path(PathMatch::Regex(expression));
+        let response = Response::Other(answer("404", ""));
+        Some(Action::new(matcher, response, directive))
+    });
+    actions.collect()
 }
 
 /// Scripts of PHP, the files beside them, and the front controller for everything else.

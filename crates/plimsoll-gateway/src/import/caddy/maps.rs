@@ -9,14 +9,13 @@ use super::matcher::{Clients, Matcher};
 
 /// Maps that say whether a client is in some networks, each once.
 #[derive(Debug, Default)]
-pub(super) struct Maps(Vec<(Vec<String>, bool)>);
+pub(super) struct Maps(Vec<Vec<String>>);
 
 impl Maps {
     fn name(&mut self, clients: &Clients) -> String {
-        let key = (clients.networks.clone(), clients.is_peer);
-        let known = self.0.iter().position(|it| *it == key);
+        let known = self.0.iter().position(|it| *it == clients.networks);
         let at = known.unwrap_or_else(|| {
-            self.0.push(key);
+            self.0.push(clients.networks.clone());
             self.0.len() - 1
         });
         format!("clients-{}", at + 1)
@@ -24,14 +23,13 @@ impl Maps {
 
     /// `[map.NAME]` of each.
     pub(super) fn write(&self, out: &mut String) {
-        for (at, (networks, is_peer)) in self.0.iter().enumerate() {
+        for (at, networks) in self.0.iter().enumerate() {
             let mut table = Keys::default();
             for network in networks {
                 table.text(network, "1");
             }
-            let place = if *is_peer { "{peer}" } else { "{client}" };
             let mut keys = Keys::default();
-            keys.text("key", place);
+            keys.text("key", "{client}");
             keys.set("networks", table.inline());
             keys.text("default", "0");
             write!(out, "\n[map.clients-{}]\n", at + 1).ok();

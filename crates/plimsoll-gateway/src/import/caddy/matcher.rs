@@ -50,8 +50,6 @@ pub(super) struct Matcher {
 pub(super) struct Clients {
     pub(super) networks: Vec<String>,
     pub(super) is_negated: bool,
-    /// The one that is connected, whatever a proxy in front says.
-    pub(super) is_peer: bool,
 }
 
 /// The characters that an expression begins with, whatever follows.
@@ -59,7 +57,7 @@ fn literal_start(expression: &str) -> String {
     let mut literal = String::new();
     let mut characters = expression.chars().peekable();
     // Of several branches each may begin in its own way.
-    if has_branches(expression) {
+    if branches(expression).len() > 1 {
         return literal;
     }
     while let Some(character) = characters.next() {
@@ -79,20 +77,25 @@ fn literal_start(expression: &str) -> String {
     literal
 }
 
-/// Whether there is a `|` that is in no group.
-fn has_branches(expression: &str) -> bool {
-    let mut depth = 0_usize;
-    let mut characters = expression.chars();
-    while let Some(character) = characters.next() {
+/// The branches of an expression, which are parted by a `|` that is in no group.
+fn branches(expression: &str) -> Vec<&str> {
+    let mut branches = Vec::new();
+    let (mut depth, mut begun) = (0_usize, 0);
+    let mut characters = expression.char_indices();
+    while let Some((at, character)) = characters.next() {
         match character {
             '\\' => _ = characters.next(),
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            '|' if depth == 0 => return true,
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth = depth.saturating_sub(1),
+            '|' if depth == 0 => {
+                branches.push(expression.get(begun..at).unwrap_or_default());
+                begun = at + 1;
+            }
             _ => {}
         }
     }
-    false
+    branches.push(expression.get(begun..).unwrap_or_default());
+    branches
 }
 
 fn is_match(expression: &str, path: &str) -> bool {
@@ -219,15 +222,6 @@ impl PathMatch {
             Self::Regex(path) => keys.text("regex", path),
         }
     }
-
-    /// How specific it is: Caddy tries the longest paths of a directive first.
-    pub(super) fn length(&self) -> usize {
-        match self {
-            Self::Exact(path) => path.len() + 1,
-            Self::Prefix(path) => path.len(),
-            Self::Regex(path) => path.len() / 2,
-        }
-    }
 }
 
 /// The named matchers of a block, by their names with `@`.
@@ -256,6 +250,23 @@ impl<'d> Named<'d> {
         Self(Vec::new())
     }
 
+    /// Whether a directive has a matcher, and its path if it has one alone.
+    pub(super) fn specificity<'a>(&'a self, directive: &'a Directive) -> (bool, Option<&'a str>) {
+        let first = directive.argument(0);
+        if first.starts_with('/') {
+            return (true, Some(first));
+        }
+        if !first.starts_with('@') {
+            return (false, None);
+        }
+        let known = self.0.iter().rev().find(|(name, _)| *name == first);
+        let lines = known.map_or(&[][..], |(_, lines)| lines.as_slice());
+        let paths = lines.iter().filter(|it| it.name == "path");
+        let mut paths = paths.flat_map(|it| it.arguments.iter().map(String::as_str));
+        let path = paths.next();
+        (true, path.filter(|_| paths.next().is_none()))
+    }
+
     /// The matcher that the first argument of a directive is, if it is one, and the arguments behind it. Fails with the condition
     /// that has no counterpart.
     pub(super) fn of<'a>(
@@ -271,6 +282,9 @@ impl<'d> Named<'d> {
             let found = known.find(|(name, _)| name == first);
             let (_, conditions) = found.ok_or_else(|| Untranslated::Matcher(first.clone()))?;
             return Ok((matcher(conditions)?, rest));
+        }
+        if first.starts_with('/') && first.contains('%') {
+            return Err(Untranslated::Condition(first.clone()));
         }
         if first == "*" || first.starts_with('/') {
             let paths = PathMatch::new(first).into_iter().collect();
@@ -292,6 +306,9 @@ fn matcher(conditions: &[Directive]) -> Result<Matcher, Untranslated> {
     for one in conditions {
         let arguments = &one.arguments;
         match one.name.as_str() {
+            "path" if arguments.iter().any(|it| it.contains('%')) => {
+                return Err(condition("path", &arguments.join(" ")));
+            }
             "path" if made.has_groups => return Err(condition("path_regexp", "beside `path`")),
             "path" => {
                 let paths: Vec<_> = arguments.iter().map(|it| PathMatch::new(it)).collect();
@@ -303,7 +320,7 @@ fn matcher(conditions: &[Directive]) -> Result<Matcher, Untranslated> {
             }
             "path_regexp" => {
                 let expression = arguments.last().map_or("", String::as_str);
-                made.paths.push(PathMatch::Regex(whole_path(expression)));
+                made.paths.extend(whole_paths(expression));
                 made.has_groups = true;
             }
             "method" => {
@@ -350,16 +367,21 @@ fn matcher(conditions: &[Directive]) -> Result<Matcher, Untranslated> {
     Ok(made)
 }
 
-/// An expression of Caddy, which may match a part, as one for the whole path.
-fn whole_path(expression: &str) -> String {
-    let begun = match expression.strip_prefix('^') {
-        Some(rest) => rest.to_owned(),
-        None => format!(".*{expression}"),
-    };
-    match begun.strip_suffix('$') {
-        Some(rest) => rest.to_owned(),
-        None => format!("{begun}.*"),
-    }
+/// An expression of Caddy, which may match a part, as expressions for whole paths.
+fn whole_paths(expression: &str) -> Vec<PathMatch> {
+    // Letters are compared whatever their case anyway.
+    let expression = expression.strip_prefix("(?i)").unwrap_or(expression);
+    let whole = branches(expression).into_iter().map(|branch| {
+        let begun = match branch.strip_prefix('^') {
+            Some(rest) => rest.to_owned(),
+            None => format!(".*{branch}"),
+        };
+        PathMatch::Regex(match begun.strip_suffix('$') {
+            Some(rest) if !rest.ends_with('\\') => rest.to_owned(),
+            _ => format!("{begun}.*"),
+        })
+    });
+    whole.collect()
 }
 
 /// A condition that routes do not have.
@@ -384,7 +406,6 @@ fn clients(condition: &Directive, is_negated: bool) -> Result<Clients, Untransla
     Ok(Clients {
         networks,
         is_negated,
-        is_peer: condition.name == "remote_ip",
     })
 }
 
@@ -408,10 +429,7 @@ impl Matcher {
     /// Of several lines of one kind any is enough, or none may be met if they are negated.
     fn is_from(&mut self, clients: Clients) {
         let mut known = self.clients.iter_mut();
-        let same = |it: &&mut Clients| {
-            it.is_negated == clients.is_negated && it.is_peer == clients.is_peer
-        };
-        match known.find(same) {
+        match known.find(|it| it.is_negated == clients.is_negated) {
             Some(known) => known.networks.extend(clients.networks),
             None => self.clients.push(clients),
         }
@@ -433,15 +451,15 @@ impl Matcher {
             "remote_ip" | "client_ip" => self.is_from(clients(&negated, true)?),
             "path" => {
                 for path in &negated.arguments {
-                    let path = PathMatch::new(path);
+                    let path = Some(path).filter(|it| !it.contains('%'));
+                    let path = path.and_then(|it| PathMatch::new(it));
                     self.excluded
-                        .push(path.ok_or_else(|| condition("not", "path *"))?);
+                        .push(path.ok_or_else(|| condition("not", "path"))?);
                 }
             }
             "path_regexp" => {
                 let expression = negated.arguments.last().map_or("", String::as_str);
-                let whole = whole_path(expression);
-                self.excluded.push(PathMatch::Regex(whole));
+                self.excluded.extend(whole_paths(expression));
             }
             name => return Err(condition("not", name)),
         }

@@ -11,7 +11,9 @@ use super::untranslated::Untranslated;
 use super::values::with_places;
 
 /// What `handle_path` takes off, without a slash at its end, and the requests that it is for.
-pub(super) fn stripping(matcher: &Matcher) -> Option<(String, Matcher)> {
+///
+/// - `is_whole`: `/docsx` is one of the requests of `/docs*` too.
+pub(super) fn stripping(matcher: &Matcher, is_whole: bool) -> Option<(String, Matcher)> {
     let prefix = match matcher.paths.as_slice() {
         [] => return Some((String::new(), matcher.clone())),
         [PathMatch::Prefix(path) | PathMatch::Exact(path)] => path.trim_end_matches('/').to_owned(),
@@ -24,7 +26,7 @@ pub(super) fn stripping(matcher: &Matcher) -> Option<(String, Matcher)> {
         _ => return None,
     };
     let paths = match matcher.paths.as_slice() {
-        [PathMatch::Regex(_)] => vec![PathMatch::Prefix(prefix.clone())],
+        [PathMatch::Regex(_)] if !is_whole => vec![PathMatch::Prefix(prefix.clone())],
         paths => paths.to_vec(),
     };
     Some((
@@ -174,8 +176,7 @@ pub(super) fn files_keys(
     for within in &directive.block {
         match within.name.as_str() {
             // Names that begin with a dot are not served here anyway, and copies that are compressed are.
-            "root" | "index" | "browse" | "precompressed" => {}
-            "hide" => scope.notes.add(within, "left out: only names that begin with a dot are hidden; move what is not for clients"),
+            "root" | "index" | "browse" | "precompressed" | "hide" => {}
             _ => scope.notes.left_out(within),
         }
     }

@@ -107,7 +107,7 @@ fn passwords_and_addresses_keep_clients_out_rather_than_in() {
             http://c.test {{\n\tforward_auth auth:9091 {{\n\t\turi /verify\n\t\tcopy_headers Remote-User\n\t}}\n\treverse_proxy :9000\n}}\n"
         ),
         &[
-            "[map.clients-1]\nkey = \"{peer}\"\nnetworks = { \"10.0.0.0/8\" = \"1\" }\ndefault = \"0\"\n",
+            "[map.clients-1]\nkey = \"{client}\"\nnetworks = { \"10.0.0.0/8\" = \"1\" }\ndefault = \"0\"\n",
             "host = \"a.test\"\nregex = \"/admin/.*\"\nplaces = { \"map:clients-1\" = \"0\" }\nrespond = { status = 403, body = \"\" }\nbasic_auth = { users = { bob = \"$2a$14$",
             "host = \"a.test\"\nregex = \"/.*\"\nplaces = { \"map:clients-1\" = \"0\" }\nrespond = { status = 403, body = \"\" }\n\n",
             "host = \"a.test\"\nregex = \"/admin/.*\"\nproxy = \"http://localhost:9000\"\nbasic_auth = { users = { bob = \"$2a$14$",
@@ -157,7 +157,7 @@ fn what_caddy_never_reaches_is_left_out_and_what_has_no_counterpart_is_named() {
 #[test]
 fn paths_that_a_handler_is_not_for_are_those_of_another_one() {
     check(
-        "http://a.test {\n\t@page not path /api/*\n\tencode @page gzip\n\thandle @page {\n\t\treverse_proxy web:80\n\t}\n\thandle_path /docs* {\n\t\troot * /docs\n\t\tfile_server\n\t}\n}\n\
+        "http://a.test {\n\t@page not path /api/*\n\tencode @page gzip\n\thandle_path /docs* {\n\t\troot * /docs\n\t\tfile_server\n\t}\n\thandle @page {\n\t\treverse_proxy web:80\n\t}\n}\n\
         http://b.test {\n\t@page not path /api/*\n\theader @page X-A b\n\treverse_proxy web:80\n}\n",
         &[
             "prefix = \"/docs\"\nfiles = { root = \"/docs\"",
@@ -222,6 +222,99 @@ fn errors_have_their_line() {
     ] {
         let error = import_caddy("Caddyfile", text, &mut include).unwrap_err();
         assert_eq!(error.to_string(), expected);
+    }
+}
+
+/// The routes of a site by their conditions, with the status or the kind of the action.
+fn routes_of(text: &str) -> Vec<String> {
+    let imported = imported(&format!("http://a.test {{\n{text}\n}}\n"));
+    let routes = imported.toml.split("\n[[route]]\n").skip(1);
+    let of_interest = |line: &&str| !line.starts_with("listen") && !line.starts_with("host");
+    let routes = routes.map(|it| {
+        it.lines()
+            .filter(of_interest)
+            .collect::<Vec<_>>()
+            .join("; ")
+    });
+    routes
+        .map(|it| it.trim_end_matches("; ").to_owned())
+        .collect()
+}
+
+#[test]
+fn what_comes_first_in_caddy_is_tried_first() {
+    let proxy = |to: &str| format!("proxy = \"http://{to}:80\"");
+    let no = "respond = { status = 403, body = \"\" }";
+    let hash = "$2a$14$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG";
+    let auth = format!("basic_auth = {{ users = {{ bob = \"{hash}\" }} }}");
+    for (text, expected) in [
+        // An expression before what takes everything.
+        (
+            "respond /admin* 403\nreverse_proxy a:80".to_owned(),
+            vec![
+                format!("regex = \"/admin.*\"; {no}"),
+                format!("regex = \"/.*\"; {}", proxy("a")),
+            ],
+        ),
+        // A layer that crosses a handler and the one behind it.
+        (
+            format!("header /a/* X-Y z\nhandle /a/* {{\nbasic_auth {{\nbob {hash}\n}}\nreverse_proxy a:80\n}}\nhandle {{\nreverse_proxy b:80\n}}"),
+            vec![
+                format!("prefix = \"/a/\"; {}; {auth}; response_headers = {{ set = {{ X-Y = \"z\" }} }}", proxy("a")),
+                format!("prefix = \"/\"; {}", proxy("b")),
+            ],
+        ),
+        // Conditions that are no paths, in the order of the file.
+        (
+            "@bad header X-Bad 1\nhandle @bad {\nrespond 403\n}\nhandle /a/* {\nreverse_proxy a:80\n}".to_owned(),
+            vec![
+                format!("regex = \"/.*\"; header = {{ x-bad = \"1\" }}; {no}"),
+                format!("regex = \"/a/.*\"; {}", proxy("a")),
+            ],
+        ),
+        // What is behind a password is what was there without it.
+        (
+            format!("basic_auth /up/in/* {{\nbob {hash}\n}}\nhandle_path /up/* {{\nreverse_proxy a:80\n}}\nhandle {{\nreverse_proxy b:80\n}}"),
+            vec![
+                format!("prefix = \"/up/in/\"; proxy = {{ to = \"http://a:80\", rewrite = {{ from = \"^/up/*\", to = \"/\" }} }}; {auth}"),
+                format!("prefix = \"/up/\"; proxy = {{ to = \"http://a:80\", strip = true }}"),
+                format!("prefix = \"/\"; {}", proxy("b")),
+            ],
+        ),
+        // A path is another one once it is rewritten.
+        (
+            "uri strip_prefix /app\nrespond /in/* 403\nreverse_proxy a:80".to_owned(),
+            vec![
+                format!("prefix = \"/in/\"; {no}"),
+                format!("prefix = \"/app/in/\"; {no}"),
+                "prefix = \"/\"; proxy = { to = \"http://a:80\", rewrite = { from = \"^/app\", to = \"\" } }".to_owned(),
+            ],
+        ),
+        // What cannot be said keeps out everybody whom it might.
+        (
+            "@odd header X-A *b*\nrespond @odd 403\nreverse_proxy a:80".to_owned(),
+            vec!["prefix = \"/\"; respond = { status = 501, body = \"not translated\\n\" }".to_owned()],
+        ),
+        // What a handler does not respond to is not another one's.
+        (
+            "handle /a/* {\nrespond /a/b 200\n}\nhandle {\nreverse_proxy a:80\n}".to_owned(),
+            vec![
+                "path = \"/a/b\"; respond = { status = 200, body = \"\" }".to_owned(),
+                "prefix = \"/a/\"; respond = { status = 404, body = \"\" }".to_owned(),
+                format!("prefix = \"/\"; {}", proxy("a")),
+            ],
+        ),
+        // Each branch of an expression begins where it says.
+        (
+            "@in path_regexp ^/in|^/ops$\nrespond @in 403\nreverse_proxy a:80".to_owned(),
+            vec![
+                format!("regex = \"/in.*\"; {no}"),
+                format!("regex = \"/ops\"; {no}"),
+                format!("regex = \"/.*\"; {}", proxy("a")),
+            ],
+        ),
+    ] {
+        assert_eq!(routes_of(&text), expected, "{text}");
     }
 }
 
