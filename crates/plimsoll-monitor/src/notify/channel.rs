@@ -96,6 +96,7 @@ mod zulip;
 use std::fmt;
 use std::sync::Arc;
 
+use plimsoll_model::Secret;
 use plimsoll_model::document::{ConfigProblem, Document};
 
 use crate::notify::field::{Field, Values};
@@ -119,6 +120,32 @@ pub trait Notifier: Send + Sync + fmt::Debug {
     /// by another need each of them.
     fn groups(&self) -> bool {
         true
+    }
+
+    /// The credentials of its settings: a receiver may echo them in its answer, which people see.
+    fn secrets(&self) -> &[Secret] {
+        &[]
+    }
+}
+
+/// A notifier with the credentials that it was made of.
+#[derive(Debug)]
+struct Knowing {
+    notifier: Arc<dyn Notifier>,
+    secrets: Vec<Secret>,
+}
+
+impl Notifier for Knowing {
+    fn outgoing(&self, message: &Message, now: Timestamp) -> Outgoing {
+        self.notifier.outgoing(message, now)
+    }
+
+    fn groups(&self) -> bool {
+        self.notifier.groups()
+    }
+
+    fn secrets(&self) -> &[Secret] {
+        &self.secrets
     }
 }
 
@@ -157,7 +184,10 @@ impl Channel {
     pub(crate) fn compile(&self, settings: &mut Settings<'_>) -> Option<Arc<dyn Notifier>> {
         let values = Values::read(self.fields, settings)?;
         match (self.compile)(&values) {
-            Ok(notifier) => Some(notifier),
+            Ok(notifier) => Some(Arc::new(Knowing {
+                notifier,
+                secrets: values.secrets(),
+            })),
             Err(problem) => {
                 settings.table.wrong(problem, None);
                 None

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::fetch::{FetchLimits, Fetcher, FetcherError};
-use plimsoll_model::{Clock, is_secret_field};
+use plimsoll_model::{Clock, Secret, is_secret_field};
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::tls::Trust;
 use serde_json::Value;
@@ -118,7 +118,13 @@ pub async fn send_test(plan: &NotifyPlan) -> Result<(), SendFailure> {
         reason: error.to_string(),
         is_final: true,
     })?;
-    send(&plan.notifier.outgoing(&message, now), &fetcher).await
+    let notifier = &plan.notifier;
+    send(
+        &notifier.outgoing(&message, now),
+        &fetcher,
+        notifier.secrets(),
+    )
+    .await
 }
 
 /// Why a notice was not received.
@@ -132,13 +138,19 @@ pub struct SendFailure {
 }
 
 /// Sends a request or a mail once, and what follows from its answer.
-pub async fn send(outgoing: &Outgoing, fetcher: &Fetcher) -> Result<(), SendFailure> {
+///
+/// - `secrets`: what is hidden in the reason of a failure.
+pub async fn send(
+    outgoing: &Outgoing,
+    fetcher: &Fetcher,
+    secrets: &[Secret],
+) -> Result<(), SendFailure> {
     match outgoing {
-        Outgoing::Http(request) => exchange(request, fetcher).await.map(|_| ()),
+        Outgoing::Http(request) => exchange(request, fetcher, secrets).await.map(|_| ()),
         Outgoing::Question(question) => {
-            let answer = exchange(&question.request, fetcher).await?;
+            let answer = exchange(&question.request, fetcher, secrets).await?;
             match question.next(&answer)? {
-                Some(next) => Box::pin(send(&next, fetcher)).await,
+                Some(next) => Box::pin(send(&next, fetcher, secrets)).await,
                 None => Ok(()),
             }
         }
@@ -154,21 +166,32 @@ pub async fn send(outgoing: &Outgoing, fetcher: &Fetcher) -> Result<(), SendFail
 }
 
 /// Sends a request; the JSON of the answer, if it means that the request was received.
-async fn exchange(request: &HttpRequest, fetcher: &Fetcher) -> Result<Value, SendFailure> {
+async fn exchange(
+    request: &HttpRequest,
+    fetcher: &Fetcher,
+    secrets: &[Secret],
+) -> Result<Value, SendFailure> {
     let content = request.content.as_bytes();
     let fields = request.fields.clone();
     let sent = fetcher
         .send(request.method, &request.url, fields, Some(content))
         .await;
     let answer = sent.map_err(|error| SendFailure {
-        reason: known_secrets(request).hide(&error.to_string()).into_owned(),
+        reason: known_secrets(request, secrets)
+            .hide(&error.to_string())
+            .into_owned(),
         is_final: false,
     })?;
-    judge(request, answer.status, &answer.content)
+    judge(request, secrets, answer.status, &answer.content)
 }
 
 /// What an answer means; its JSON, or null, if the request was received.
-fn judge(request: &HttpRequest, status: u16, content: &[u8]) -> Result<Value, SendFailure> {
+pub(super) fn judge(
+    request: &HttpRequest,
+    secrets: &[Secret],
+    status: u16,
+    content: &[u8],
+) -> Result<Value, SendFailure> {
     /// Characters of an answer that are shown.
     const MOST_SHOWN: usize = 200;
 
@@ -193,7 +216,7 @@ fn judge(request: &HttpRequest, status: u16, content: &[u8]) -> Result<Value, Se
         || answers.busy_texts.iter().any(|part| text.contains(part));
     let is_final = is_refused && !is_busy;
     // Receivers may echo a request. Before it is cut: the rest of a credential would not be recognised.
-    let text = known_secrets(request).hide(&text).into_owned();
+    let text = known_secrets(request, secrets).hide(&text).into_owned();
     let text: String = text.trim().chars().take(MOST_SHOWN).collect();
     Err(SendFailure {
         reason: format!("status {status} {text}").trim().to_owned(),
@@ -201,12 +224,15 @@ fn judge(request: &HttpRequest, status: u16, content: &[u8]) -> Result<Value, Se
     })
 }
 
-/// The credentials of a request. Many receivers have theirs in the path, and what looks like one is taken for it.
-pub(super) fn known_secrets(request: &HttpRequest) -> KnownSecrets {
+/// The credentials of a request: those of the settings, and what looks like one, since many receivers have theirs in the path.
+pub(super) fn known_secrets(request: &HttpRequest, given: &[Secret]) -> KnownSecrets {
     /// Shorter parts of paths and queries are ordinary words.
     const SHORTEST: usize = 12;
 
     let mut secrets = KnownSecrets::default();
+    for secret in given {
+        secrets.add_field(secret.expose());
+    }
     let url = &request.url;
     secrets.add_text(url.as_str());
     secrets.add_text(&request.content);
@@ -349,7 +375,9 @@ impl Delivery {
         notices: &[(StoredNotice, Message)],
     ) -> Result<(), StoreError> {
         let now = Timestamp::from_system(SystemClock.wall());
-        let mut sent = send(&plan.notifier.outgoing(message, now), fetcher).await;
+        let notifier = &plan.notifier;
+        let outgoing = notifier.outgoing(message, now);
+        let mut sent = send(&outgoing, fetcher, notifier.secrets()).await;
         // A receiver may echo its request, and whoever reads the outbox may not acknowledge.
         if let (Err(failure), Some(link)) = (&mut sent, &message.acknowledge) {
             failure.reason = failure.reason.replace(link, MASK);
@@ -475,7 +503,7 @@ mod tests {
             content: "{\"token\": \"of-the-content\", \"text\": \"web is down\"}".to_owned(),
             answers: &Answers::PLAIN,
         };
-        let secrets = known_secrets(&request);
+        let secrets = known_secrets(&request, &[]);
         for secret in [
             "abcdefghijklmnop",
             "qrstuvwxyz123",
@@ -502,7 +530,7 @@ mod tests {
         let url = "https://a.example/".parse().unwrap();
         let mut request = HttpRequest::new("POST", url);
         let is_final = |request: &HttpRequest, status, text: &str| {
-            judge(request, status, text.as_bytes())
+            judge(request, &[], status, text.as_bytes())
                 .err()
                 .map(|it| it.is_final)
         };

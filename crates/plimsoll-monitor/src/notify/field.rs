@@ -269,6 +269,21 @@ pub(crate) struct Values(BTreeMap<&'static str, FieldValue>);
 const DECLARED: &str = "the channel declares this setting as required and of this kind";
 
 impl Values {
+    /// The credentials among them. What has placeholders is a text, and so is the type of the content.
+    pub(super) fn secrets(&self) -> Vec<Secret> {
+        let is_text = |text: &Secret| text.expose().contains("{{") || text.expose().is_empty();
+        let secrets = self.0.iter().flat_map(|(_, value)| match value {
+            FieldValue::Secret(secret) => vec![secret.clone()],
+            FieldValue::Pairs(pairs) => {
+                let pairs = pairs.iter();
+                let pairs = pairs.filter(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
+                pairs.map(|(_, secret)| secret.clone()).collect()
+            }
+            _ => Vec::new(),
+        });
+        secrets.filter(|it| !is_text(it)).collect()
+    }
+
     /// Reads all fields; problems are noted in the settings.
     pub(crate) fn read(fields: &[Field], settings: &mut Settings<'_>) -> Option<Self> {
         let mut values = Self(BTreeMap::new());

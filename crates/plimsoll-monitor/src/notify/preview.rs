@@ -38,9 +38,9 @@ pub fn preview(
             text.push_str("\n\n");
         }
         match outgoing {
-            Outgoing::Http(request) => text.push_str(&shown(&request, channel, settings)),
+            Outgoing::Http(request) => text.push_str(&shown(&request, plan, channel, settings)),
             Outgoing::Question(question) => {
-                text.push_str(&shown(&question.request, channel, settings));
+                text.push_str(&shown(&question.request, plan, channel, settings));
                 // As if the receiver knew nothing of the incident.
                 next = question.next(&Value::Null).unwrap_or_default();
             }
@@ -55,8 +55,13 @@ pub fn preview(
 
 const INFALLIBLE: &str = "text can be written to memory";
 
-fn shown(request: &HttpRequest, channel: &Channel, settings: &toml::Table) -> String {
-    let mut secrets = known_secrets(request);
+fn shown(
+    request: &HttpRequest,
+    plan: &NotifyPlan,
+    channel: &Channel,
+    settings: &toml::Table,
+) -> String {
+    let mut secrets = known_secrets(request, plan.notifier.secrets());
     let mut has_secret_url = false;
     let mut given = Vec::new();
     for field in channel.fields.iter().filter(|field| field.kind.is_secret()) {

@@ -27,7 +27,7 @@ pub(super) fn message(kind: NoticeKind) -> Message {
 }
 
 /// What a channel of these settings is, or what is wrong with them.
-fn compiled(kind: &str, settings: &str) -> Result<std::sync::Arc<dyn Notifier>, String> {
+pub(super) fn compiled(kind: &str, settings: &str) -> Result<std::sync::Arc<dyn Notifier>, String> {
     let mut document = Document::parse(settings);
     let environment = |name: &str| (name == "TOKEN").then(|| "from-env".to_owned());
     let mut settings = Settings::new(document.root(), &environment);

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::notify::channel::snapshot::{check, message, outgoing, request};
+use crate::notify::channel::snapshot::{check, compiled, message, outgoing, request};
+use crate::notify::deliver::judge;
+use crate::notify::field::FieldKind;
 use crate::notify::message::NoticeKind;
 
 #[test]
@@ -413,15 +415,76 @@ fn every_channel_connects_to_allowed_addresses_only() {
             let (outgoing, _) = outgoing(kind, &settings, &message(NoticeKind::Opened));
             let fetcher = |filter| Fetcher::reaching(Trust::PublicRoots, LIMITS, filter).unwrap();
             let filtered = fetcher(Some(AddressFilter::public()));
-            let reason = send(&outgoing, &filtered).await.err().unwrap().reason;
+            let reason = send(&outgoing, &filtered, &[]).await.err().unwrap().reason;
             assert!(reason.contains("which is not allowed"), "{kind}: {reason}");
             assert!(listener.accept().now_or_never().is_none(), "{kind}");
             let open = fetcher(None);
-            let (sending, arriving) = (pin!(send(&outgoing, &open)), pin!(listener.accept()));
+            let (sending, arriving) = (pin!(send(&outgoing, &open, &[])), pin!(listener.accept()));
             let connected = select(sending, arriving).await;
             assert!(matches!(connected, Either::Right((Ok(_), _))), "{kind}");
         }
     });
+}
+
+/// Receivers may answer with what they got: no credential of any channel comes back in the reason of a failure.
+#[test]
+fn no_receiver_shows_credentials_by_echoing_its_request() {
+    for (kind, more) in SETTINGS {
+        let channel = channel(kind).unwrap();
+        if *kind == *"email" {
+            continue;
+        }
+        let mut settings: toml::Table = format!("url = \"http://127.0.0.1/\"\n{more}")
+            .parse()
+            .unwrap();
+        let mut secrets = Vec::new();
+        for field in channel
+            .fields
+            .iter()
+            .filter(|it| it.kind == FieldKind::Secret)
+        {
+            if settings.contains_key(field.key) {
+                let secret = format!("{}+se/cret", field.key.to_uppercase());
+                secrets.push(secret.clone());
+                settings.insert(field.key.to_owned(), secret.into());
+            }
+        }
+        if *kind == *"webhook" {
+            secrets.push("OF+a/HEADER".to_owned());
+            let fields: toml::Table = "X-K = \"OF+a/HEADER\"".parse().unwrap();
+            settings.insert("headers".to_owned(), fields.into());
+        }
+        let notifier = compiled(kind, &settings.to_string()).unwrap();
+        let outgoing =
+            notifier.outgoing(&message(NoticeKind::Opened), Timestamp(1_772_366_470_000));
+        let request = match &outgoing {
+            Outgoing::Http(request) => request,
+            Outgoing::Question(question) => &question.request,
+            Outgoing::Mail(_) => continue,
+        };
+        let fields = request
+            .fields
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}"));
+        for echo in fields.chain([request.url.to_string(), request.content.clone()]) {
+            for part in echo
+                .as_bytes()
+                .chunks(150)
+                .map(String::from_utf8_lossy)
+                .chain([echo.as_str().into()])
+            {
+                let failure = judge(request, notifier.secrets(), 400, part.as_bytes()).unwrap_err();
+                for secret in &secrets {
+                    let form: String =
+                        url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
+                    let is_shown = [secret.as_str(), &form]
+                        .iter()
+                        .any(|it| failure.reason.contains(*it));
+                    assert!(!is_shown, "{kind}: {}", failure.reason);
+                }
+            }
+        }
+    }
 }
 
 #[test]
