@@ -249,6 +249,12 @@ fn contract(source: &dyn MovedSource) {
         (&Value::from("current"), &Value::from(0.0))
     );
     assert_eq!(responses(&gateway, 2), BTreeSet::from(["one".to_owned()]));
+    // Nothing changes while it is away, nor when it is back.
+    source.set_away(true);
+    eventually(|| upstream(&gateway)["source"]["state"] == "away");
+    source.set_away(false);
+    eventually(|| upstream(&gateway)["source"]["state"] == "current");
+    assert_eq!(responses(&gateway, 2), BTreeSet::from(["one".to_owned()]));
     if source.may_be_empty() {
         source.set(&[]);
         eventually(|| servers(&gateway) == 0);

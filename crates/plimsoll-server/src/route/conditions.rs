@@ -113,10 +113,18 @@ impl RouteConditions {
 }
 
 impl FieldCondition {
+    /// As it was sent, or as it is meant: applications decode names and values.
     fn is_in(&self, query: Option<&str>) -> bool {
+        let is_this = |name: &str, value: &str| {
+            name == self.name && self.value.as_ref().is_none_or(|wanted| wanted == value)
+        };
         query.unwrap_or_default().split('&').any(|parameter| {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-            name == self.name && self.value.as_ref().is_none_or(|wanted| wanted == value)
+            let is_encoded = parameter.contains(['%', '+']);
+            is_this(name, value)
+                || is_encoded
+                    && url::form_urlencoded::parse(parameter.as_bytes())
+                        .any(|(name, value)| is_this(&name, &value))
         })
     }
 }

@@ -379,3 +379,29 @@ fn no_spelling_passes_a_guard() {
         assert_eq!(index.find(&get("", path)), Ok(Some(&"user")), "{path}");
     }
 }
+
+#[test]
+fn a_query_is_compared_as_applications_read_it() {
+    let condition = |value: Option<&str>| RouteConditions {
+        query: vec![FieldCondition {
+            name: "a b".to_owned(),
+            value: value.map(str::to_owned),
+        }],
+        ..to(None, prefix("/"))
+    };
+    let index = RouteIndex::new(vec![
+        (condition(Some("1")), "one"),
+        (condition(None), "any"),
+    ]);
+    for (query, expected) in [
+        ("a+b=1", Some("one")),
+        ("x=2&a%20b=%31", Some("one")),
+        ("a b=1", Some("one")),
+        ("%61+b=2", Some("any")),
+        ("a%2Bb=1", None),
+        ("ab=1", None),
+    ] {
+        let found = index.find(&get("", &format!("/?{query}"))).unwrap();
+        assert_eq!(found.copied(), expected, "{query}");
+    }
+}

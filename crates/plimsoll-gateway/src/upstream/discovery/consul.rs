@@ -63,7 +63,8 @@ struct Service {
     /// Empty if it is that of the node.
     #[serde(default)]
     address: String,
-    port: u16,
+    /// Whatever was registered: one that is none is no reason to know none.
+    port: i64,
     #[serde(default)]
     weights: Option<Weights>,
 }

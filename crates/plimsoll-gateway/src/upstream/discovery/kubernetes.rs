@@ -72,6 +72,8 @@ pub(super) struct Kubernetes {
     watch: Option<FetchedLines>,
     /// When the last one was opened.
     opened: Option<Instant>,
+    /// The last answer was an error.
+    is_away: bool,
 }
 
 struct Known {
@@ -106,6 +108,7 @@ impl Kubernetes {
             known: None,
             watch: None,
             opened: None,
+            is_away: false,
         })
     }
 
@@ -153,6 +156,10 @@ impl Kubernetes {
             let Some(watch) = &mut self.watch else {
                 let version = known.version.clone();
                 self.open(&version).await?;
+                // What is known holds again, though nothing may happen for long.
+                if let (true, Some(_), Some(known)) = (self.is_away, &self.watch, &self.known) {
+                    return Ok(known.slices.servers(&self.plan)?.into());
+                }
                 continue;
             };
             let line = match watch.next(WATCH * 2 + TIMEOUT).await {
@@ -208,6 +215,10 @@ impl Kubernetes {
 
 impl ServerSource for Kubernetes {
     fn next(&mut self) -> ListFuture<'_> {
-        Box::pin(self.listed())
+        Box::pin(async {
+            let listed = self.listed().await;
+            self.is_away = listed.is_err();
+            listed
+        })
     }
 }

@@ -38,7 +38,10 @@ impl ServerScheme {
     }
 
     /// The server at a host, which is a name or an address; `None` if no URL has such a host.
-    pub(crate) fn server(self, host: &str, port: u16) -> Option<ServerPlan> {
+    ///
+    /// - `port`: as a source says it; `None` if it is none.
+    pub(crate) fn server(self, host: &str, port: impl TryInto<u16>) -> Option<ServerPlan> {
+        let port = port.try_into().ok().filter(|port| *port != 0)?;
         let host = match host.parse::<IpAddr>() {
             Ok(IpAddr::V6(address)) => format!("[{address}]"),
             _ => host.to_owned(),
@@ -74,8 +77,11 @@ mod tests {
             (ServerScheme::Http, "a:1", None),
             (ServerScheme::Http, "", None),
         ] {
-            let found = scheme.server(host, 81).map(|server| server.name());
+            let found = scheme.server(host, 81_u16).map(|server| server.name());
             assert_eq!(found.as_deref(), expected, "{host}");
+        }
+        for port in [0, -1, 65_536] {
+            assert!(ServerScheme::Http.server("10.0.0.1", port).is_none());
         }
     }
 }

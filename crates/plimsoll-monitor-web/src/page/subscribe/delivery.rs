@@ -105,7 +105,7 @@ impl UpdateDelivery<'_> {
         }
         let sending = prepared.into_iter().map(async |(notice, what)| match what {
             Prepared::Drop(why) => ended(&notice, NoticeState::Dropped, Some(why)),
-            Prepared::Send(outgoing) => outcome(&notice, send(&outgoing, &fetcher).await, now),
+            Prepared::Send(outgoing) => outcome(&notice, send(&outgoing, &fetcher, &[]).await, now),
         });
         // Settled as they come: a process that ends repeats only what was on its way.
         let sending = stream::iter(sending).take_until(stop.wait());

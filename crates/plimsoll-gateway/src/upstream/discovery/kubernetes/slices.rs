@@ -58,7 +58,7 @@ struct SlicePort {
     #[serde(default)]
     name: Option<String>,
     #[serde(default)]
-    port: Option<u16>,
+    port: Option<i64>,
     #[serde(default)]
     protocol: Option<String>,
 }
@@ -170,7 +170,7 @@ impl Slices {
 
 impl Slice {
     /// The port that is meant; `None` if this slice does not have it.
-    fn port(&self, plan: &KubernetesPlan) -> Result<Option<u16>, SourceError> {
+    fn port(&self, plan: &KubernetesPlan) -> Result<Option<i64>, SourceError> {
         let protocol = match plan.scheme.transport() {
             Transport::Http | Transport::Tcp => "TCP",
             Transport::Udp => "UDP",
@@ -186,7 +186,7 @@ impl Slice {
             }
             Some(ServicePort::Number(number)) => {
                 let mut ports = ports.iter();
-                ports.find(|port| port.port == Some(*number))
+                ports.find(|port| port.port == Some(i64::from(*number)))
             }
             None if ports.len() > 1 => {
                 let names = ports.iter().map(|port| match (&port.name, port.port) {
