@@ -272,7 +272,7 @@ impl Values {
     /// The credentials among them. What has placeholders is a text, and so is the type of the content.
     pub(super) fn secrets(&self) -> Vec<Secret> {
         let is_text = |text: &Secret| text.expose().contains("{{") || text.expose().is_empty();
-        let secrets = self.0.iter().flat_map(|(_, value)| match value {
+        let secrets = self.0.values().flat_map(|value| match value {
             FieldValue::Secret(secret) => vec![secret.clone()],
             FieldValue::Pairs(pairs) => {
                 let pairs = pairs.iter();

@@ -179,7 +179,7 @@ fn comes_before(one: &Directive, other: &Directive, named: &Named<'_>) -> bool {
                 path.len() > before.len()
             }
         }
-        ((has_matcher, _), (had_matcher, _)) => has_matcher && !had_matcher,
+        ((is_narrow, _), (was_narrow, _)) => is_narrow && !was_narrow,
     }
 }
 
@@ -219,9 +219,10 @@ impl Block {
         let (matcher, kind) = match directive.name.as_str() {
             "handle" => (matcher, Within::Handle),
             "route" => (matcher, Within::Route),
-            "handle_path" => match stripping(&matcher, keeps_out) {
-                Some((prefix, matcher)) => (matcher, Within::HandlePath(prefix)),
-                None => {
+            "handle_path" => {
+                if let Some((prefix, matcher)) = stripping(&matcher, keeps_out) {
+                    (matcher, Within::HandlePath(prefix))
+                } else {
                     let message = "responds with 501: what it takes off is no beginning of a path";
                     scope.notes.add(directive, message);
                     let actions =
@@ -229,7 +230,7 @@ impl Block {
                     self.0.push(Step::Actions { matcher, actions });
                     return;
                 }
-            },
+            }
             _ => {
                 let mut actions = actions(directive, arguments, &matcher, block, scope);
                 if directive.name == "file_server" {

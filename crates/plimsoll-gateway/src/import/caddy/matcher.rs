@@ -181,9 +181,9 @@ impl PathMatch {
                 let both = format!("{}{expression}", regex::escape(prefix));
                 Ok(Some(Self::Regex(both)))
             }
-            (Self::Exact(_), _) | (_, Self::Exact(_)) => Ok(None),
-            (Self::Regex(_), _) | (_, Self::Regex(_)) => Err(Unclear),
-            (Self::Prefix(_), Self::Prefix(_)) => Ok(None),
+            (Self::Prefix(_) | Self::Regex(_), Self::Regex(_))
+            | (Self::Regex(_), Self::Prefix(_)) => Err(Unclear),
+            _ => Ok(None),
         }
     }
 
