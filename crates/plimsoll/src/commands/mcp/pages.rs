@@ -23,6 +23,8 @@ macro_rules! page {
 /// In the order of their names.
 pub(super) const PAGES: &[Page] = &[
     page!("agent"),
+    page!("auth"),
+    page!("channels"),
     page!("chaos"),
     page!("check"),
     page!("ci"),
