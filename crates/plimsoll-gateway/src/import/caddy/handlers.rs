@@ -57,51 +57,41 @@ pub(super) enum Within {
     Route,
 }
 
-/// Directives in the order in which Caddy sorts them; unknown ones come first.
-const ORDER: [&str; 23] = [
-    "header",
-    "request_body",
-    "redir",
-    "rewrite",
-    "uri",
-    "try_files",
-    "basic_auth",
-    "basicauth",
-    "forward_auth",
-    "request_header",
-    "encode",
-    "handle",
-    "handle_path",
-    "route",
-    "abort",
-    "error",
-    "respond",
-    "metrics",
-    "reverse_proxy",
-    "php_fastcgi",
-    "file_server",
-    "acme_server",
-    "",
-];
-
-/// Those that respond.
-pub(super) const HANDLERS: [&str; 12] = [
-    "redir",
-    "handle",
-    "handle_path",
-    "route",
-    "abort",
-    "error",
-    "respond",
-    "metrics",
-    "reverse_proxy",
-    "php_fastcgi",
-    "file_server",
-    "acme_server",
+/// Directives in the order in which Caddy sorts them, and whether they respond; others come first.
+const ORDER: [(&str, bool); 22] = [
+    ("header", false),
+    ("request_body", false),
+    ("redir", true),
+    ("rewrite", false),
+    ("uri", false),
+    ("try_files", false),
+    ("basic_auth", false),
+    ("basicauth", false),
+    ("forward_auth", false),
+    ("request_header", false),
+    ("encode", false),
+    ("handle", true),
+    ("handle_path", true),
+    ("route", true),
+    ("abort", true),
+    ("error", true),
+    ("respond", true),
+    ("metrics", true),
+    ("reverse_proxy", true),
+    ("php_fastcgi", true),
+    ("file_server", true),
+    ("acme_server", true),
 ];
 
 /// The steps of a site, `handle` or `route`.
-pub(super) fn steps(directive: &Directive, named: &Named<'_>, scope: &mut Scope<'_>) -> Block {
+///
+/// - `rewriting`: what has changed the path before.
+pub(super) fn steps(
+    directive: &Directive,
+    named: &Named<'_>,
+    mut rewriting: Rewriting,
+    scope: &mut Scope<'_>,
+) -> Block {
     let named = named.within(&directive.block);
     let outer_root = scope.root.clone();
     for root in directive.block.iter().filter(|it| it.name == "root") {
@@ -114,14 +104,14 @@ pub(super) fn steps(directive: &Directive, named: &Named<'_>, scope: &mut Scope<
             ),
         }
     }
-    let mut rewriting = Rewriting::default();
     let mut block = Block::default();
     for step in sorted(directive, &named) {
         if rewriting.add(step, &named) {
             continue;
         }
-        if HANDLERS.contains(&step.name.as_str()) {
+        if ORDER.contains(&(step.name.as_str(), true)) {
             block.handler(step, &named, &rewriting, directive, scope);
+            rewriting.leave(step);
         } else if let Some(mut layer) = layer(step, &named, scope) {
             if layer.is_guard {
                 layer.matcher = rewriting.before(layer.matcher);
@@ -164,7 +154,7 @@ fn comes_before(one: &Directive, other: &Directive, named: &Named<'_>) -> bool {
             "handle_path" => "handle",
             name => name,
         };
-        let rank = ORDER.iter().position(|it| *it == name);
+        let rank = ORDER.iter().position(|(known, _)| *known == name);
         rank.map_or(0, |rank| rank + 1)
     };
     if rank(one) != rank(other) {
@@ -245,7 +235,7 @@ impl Block {
             let outer = outer.as_deref().unwrap_or("");
             scope.stripped = Some(format!("{outer}{prefix}"));
         }
-        let within = steps(directive, named, scope);
+        let within = steps(directive, named, rewriting.within(&kind), scope);
         scope.stripped = outer;
         self.0.push(Step::Within {
             matcher,

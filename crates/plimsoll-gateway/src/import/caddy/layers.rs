@@ -21,6 +21,11 @@ const SILENT: [&str; 8] = [
     "root",
 ];
 
+/// Whether fields of clients are removed, which servers may believe.
+fn is_removal(directive: &Directive) -> bool {
+    directive.name == "request_header" && directive.argument(1).starts_with('-')
+}
+
 fn is_guard(name: &str) -> bool {
     matches!(name, "basic_auth" | "basicauth" | "forward_auth")
 }
@@ -57,8 +62,8 @@ pub(super) fn layer(
     let found = named.of(directive);
     let (matcher, arguments) = match found {
         Ok(found) => found,
-        // Rather too much is kept out.
-        Err(_) if is_guard => (
+        // Rather too much is kept out, and removed.
+        Err(_) if is_guard || is_removal(directive) => (
             Matcher::default(),
             directive.arguments.get(1..).unwrap_or_default(),
         ),
@@ -174,7 +179,7 @@ fn passwords(directive: &Directive, scope: &mut Scope<'_>) -> String {
         }
     }
     if users.is_empty() {
-        // Nobody gets in, rather than everybody.
+        // No client gets in, rather than all.
         users.push("nobody = \"*\"".to_owned());
     }
     format!("{{ users = {{ {} }} }}", users.join(", "))

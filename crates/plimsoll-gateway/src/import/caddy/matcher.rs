@@ -52,7 +52,7 @@ pub(super) struct Clients {
     pub(super) is_negated: bool,
 }
 
-/// The characters that an expression begins with, whatever follows.
+/// The characters that all texts of an expression begin with.
 fn literal_start(expression: &str) -> String {
     let mut literal = String::new();
     let mut characters = expression.chars().peekable();
@@ -85,8 +85,8 @@ fn branches(expression: &str) -> Vec<&str> {
     while let Some((at, character)) = characters.next() {
         match character {
             '\\' => _ = characters.next(),
-            '(' | '[' => depth += 1,
-            ')' | ']' => depth = depth.saturating_sub(1),
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
             '|' if depth == 0 => {
                 branches.push(expression.get(begun..at).unwrap_or_default());
                 begun = at + 1;
@@ -369,8 +369,12 @@ fn matcher(conditions: &[Directive]) -> Result<Matcher, Untranslated> {
 
 /// An expression of Caddy, which may match a part, as expressions for whole paths.
 fn whole_paths(expression: &str) -> Vec<PathMatch> {
-    // Letters are compared whatever their case anyway.
+    // Letters are compared without regard to case anyway.
     let expression = expression.strip_prefix("(?i)").unwrap_or(expression);
+    // In a class brackets and bars are characters: the whole is right, though nothing can be seen from it.
+    if expression.contains('[') && expression.contains('|') {
+        return vec![PathMatch::Regex(format!(".*(?:{expression}).*"))];
+    }
     let whole = branches(expression).into_iter().map(|branch| {
         let begun = match branch.strip_prefix('^') {
             Some(rest) => rest.to_owned(),

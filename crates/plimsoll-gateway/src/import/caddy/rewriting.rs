@@ -1,13 +1,14 @@
 //! Directives that change the path before others look at it.
 
 use super::super::nginx::Directive;
+use super::handlers::Within;
 use super::matcher::{Matcher, Named, PathMatch};
 
 /// Changes of the path, in their order.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Rewriting(Vec<Change>);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Change {
     /// A beginning is taken off.
     Prefix(String),
@@ -21,10 +22,28 @@ enum Change {
     Any,
 }
 
+/// Directives that change the path.
+const NAMES: [&str; 3] = ["uri", "rewrite", "try_files"];
+
 impl Rewriting {
+    /// What has changed the path of requests that come to a block within.
+    pub(super) fn within(&self, kind: &Within) -> Self {
+        match kind {
+            Within::HandlePath(_) if !self.0.is_empty() => Self(vec![Change::Any]),
+            _ => self.clone(),
+        }
+    }
+
+    /// Notes that requests may have passed a block, of which only those of `route` are left without a response.
+    pub(super) fn leave(&mut self, block: &Directive) {
+        if block.name == "route" && has_change(block) {
+            self.0.push(Change::Any);
+        }
+    }
+
     /// Takes a directive; false if it does not change the path.
     pub(super) fn add(&mut self, directive: &Directive, named: &Named<'_>) -> bool {
-        if !["uri", "rewrite", "try_files"].contains(&directive.name.as_str()) {
+        if !NAMES.contains(&directive.name.as_str()) {
             return false;
         }
         let (matcher, arguments) = named
@@ -101,6 +120,11 @@ impl Rewriting {
         }
         matcher
     }
+}
+
+fn has_change(block: &Directive) -> bool {
+    let mut within = block.block.iter();
+    within.any(|it| NAMES.contains(&it.name.as_str()) || has_change(it))
 }
 
 impl PathMatch {

@@ -36,8 +36,7 @@ impl Rows {
                 site,
             ));
         }
-        let rows = Self::of(block, &following, notes);
-        if rows.0.len() > MOST {
+        let Some(rows) = Self::of(block, &following, notes) else {
             let message = format!("responds with 501: it would be more than {MOST} routes");
             notes.add(site, message);
             return Self(vec![Action::new(
@@ -45,19 +44,19 @@ impl Rows {
                 not_translated(),
                 site,
             )]);
-        }
+        };
         block.report_unreached(&rows, notes);
         rows
     }
 
-    /// The rows of a block, behind which others follow.
-    fn of(block: &Block, following: &Self, notes: &mut Notes) -> Self {
+    /// The rows of a block, behind which others follow; `None` if there are too many.
+    fn of(block: &Block, following: &Self, notes: &mut Notes) -> Option<Self> {
         let mut all = following.clone();
         // Without other blocks of `handle`.
         let mut beside = following.clone();
         for step in block.0.iter().rev() {
             if all.0.len() > MOST {
-                break;
+                return None;
             }
             match step {
                 Step::Layer(layer) => {
@@ -84,7 +83,7 @@ impl Rows {
                         let response = Response::Other(answer("404", ""));
                         follows.push(Action::new(Matcher::default(), response, directive));
                     }
-                    let mut own = Self::of(block, &follows, notes);
+                    let mut own = Self::of(block, &follows, notes)?;
                     if let Within::HandlePath(prefix) = kind {
                         own.below(prefix);
                     }
@@ -96,7 +95,7 @@ impl Rows {
                 }
             }
         }
-        all
+        (all.0.len() <= MOST).then_some(all)
     }
 
     /// An action behind those that are there; left out if they take all of its requests.

@@ -13,6 +13,7 @@ use super::super::upstreams::UpstreamText;
 use super::handlers::{Scope, steps};
 use super::maps::Maps;
 use super::matcher::{Named, networks_of};
+use super::rewriting::Rewriting;
 use super::rows::Rows;
 use super::syntax::SiteBlock;
 use super::values::duration;
@@ -160,7 +161,7 @@ impl Sites {
             stripped: None,
             notes,
         };
-        let block = steps(&site.head, &Named::none(), &mut scope);
+        let block = steps(&site.head, &Named::none(), Rewriting::default(), &mut scope);
         let mut rows = Rows::of_site(&block, &site.head, is_alone, notes);
         rows.in_order();
         for ((port, _), hosts) in &hosts {

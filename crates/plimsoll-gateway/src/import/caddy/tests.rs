@@ -11,7 +11,7 @@ fn imported(text: &str) -> Imported {
         _ => Err("there are no files here".to_owned()),
     };
     let imported = import_caddy("Caddyfile", text, &mut include).unwrap();
-    // Whatever is written loads.
+    // What is written loads.
     let problems = crate::import::loads::problems(&imported.toml, Path::new(""));
     assert!(problems.is_empty(), "{problems:?}\n{}", imported.toml);
     imported
@@ -290,7 +290,24 @@ fn what_comes_first_in_caddy_is_tried_first() {
                 "prefix = \"/\"; proxy = { to = \"http://a:80\", rewrite = { from = \"^/app\", to = \"\" } }".to_owned(),
             ],
         ),
-        // What cannot be said keeps out everybody whom it might.
+        // So it is within blocks.
+        (
+            "uri strip_prefix /app\nhandle {\nrespond /in/* 403\nreverse_proxy a:80\n}".to_owned(),
+            vec![
+                format!("prefix = \"/in/\"; {no}"),
+                format!("prefix = \"/app/in/\"; {no}"),
+                format!("prefix = \"/\"; {}", proxy("a")),
+            ],
+        ),
+        // A class may have bars and brackets.
+        (
+            "@in path_regexp ^/[(]|^/in\nrespond @in 403\nreverse_proxy a:80".to_owned(),
+            vec![
+                format!("regex = \".*(?:^/[(]|^/in).*\"; {no}"),
+                format!("regex = \"/.*\"; {}", proxy("a")),
+            ],
+        ),
+        // What cannot be translated keeps out all clients that it may be about.
         (
             "@odd header X-A *b*\nrespond @odd 403\nreverse_proxy a:80".to_owned(),
             vec!["prefix = \"/\"; respond = { status = 501, body = \"not translated\\n\" }".to_owned()],
@@ -356,8 +373,30 @@ const WORDS: [&str; 34] = [
     "END",
 ];
 
+#[test]
+fn a_site_of_too_many_routes_is_closed() {
+    let layers: String = (0..14)
+        .map(|it| format!("header /a{it}* X-{it} 1\n"))
+        .collect();
+    let within = format!(
+        "handle /in/* {{\n{layers}respond /in/no 403\nreverse_proxy a:80\n}}\nreverse_proxy b:80"
+    );
+    let fields: String = (0..14)
+        .map(|it| format!("@f{it} header X-{it} 1\nheader @f{it} X-{it} 1\n"))
+        .collect();
+    for text in [
+        format!("{fields}{within}"),
+        format!("handle /in/* {{\n{fields}reverse_proxy a:80\n}}\nreverse_proxy b:80"),
+    ] {
+        assert_eq!(
+            routes_of(&text),
+            ["prefix = \"/\"; respond = { status = 501, body = \"not translated\\n\" }"]
+        );
+    }
+}
+
 proptest! {
-    /// Whatever a file says, it is refused with a line, or what is written loads.
+    /// Each text is refused with a line, or what is written loads.
     #[test]
     fn any_text_is_refused_or_becomes_a_configuration_that_loads(numbers in prop::collection::vec(0..WORDS.len(), 0..60), text in ".{0,80}") {
         let words: Vec<_> = numbers.iter().map(|number| WORDS[*number]).collect();
