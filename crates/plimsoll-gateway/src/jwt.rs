@@ -238,7 +238,7 @@ impl Verifier {
         Ok(verified)
     }
 
-    /// The issuer that a token says it is of, with its number: the only one, whatever the token says.
+    /// The issuer that a token says it is of, with its number: the only one, without regard to the token.
     fn issuer(&self, token: &str) -> Option<(usize, &IssuerPlan)> {
         if let [only] = self.plan.issuers.as_slice() {
             return Some((0, only));

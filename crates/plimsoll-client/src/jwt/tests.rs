@@ -433,7 +433,7 @@ fn claims_are_shown_so_that_no_reader_takes_them_for_more() {
 }
 
 proptest::proptest! {
-    /// Whatever is changed of a token, it is refused, and nothing panics.
+    /// A token that is changed anywhere is refused, and nothing panics.
     #[test]
     fn no_other_text_is_taken_for_a_token(
         at in 0_usize..1000, change in 1_u8.., header in ".{0,60}", claims in ".{0,60}", whole in ".{0,200}",

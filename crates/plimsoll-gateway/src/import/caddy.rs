@@ -47,7 +47,7 @@ pub fn is_caddyfile(file: &str, text: &str) -> bool {
     is_named || lines().any(|line| line.ends_with('{')) && !lines().any(|line| line.ends_with(';'))
 }
 
-/// Translates a Caddyfile. Whatever has no counterpart is reported.
+/// Translates a Caddyfile. What has no counterpart is reported.
 ///
 /// - `file`: its name, for the report.
 /// - `include`: reads the files that `import` names.

@@ -1,7 +1,7 @@
 //! The tokens that a worker has verified.
 //!
 //! A token is found by a hash of its end, with a key of this process, and has to be the same in all of its bytes. The end is
-//! a part of a signature, which nobody can choose, and only tokens that were verified are kept: neither another token nor the
+//! a part of a signature, which clients cannot choose, and only tokens that were verified are kept: neither another token nor the
 //! time that a look-up takes tells anything about one.
 
 use std::hash::{BuildHasher as _, RandomState};

@@ -347,7 +347,7 @@ pub(crate) fn read_file(path: &Path) -> Result<JwtKeySet, KeysError> {
     })
 }
 
-/// A read under way; whoever waits for its end learns of it, also if the task is dropped.
+/// A read under way; those who wait for its end learn of it, also if the task is dropped.
 struct Attempt<'s>(&'s KeySource);
 
 impl<'s> Attempt<'s> {
@@ -388,7 +388,7 @@ impl KeyWait {
     /// Waits until keys have been read, with success or not.
     pub(super) async fn end(self) {
         if let Self::Soon(mut ended) = self {
-            // Whatever came of it shows in the keys.
+            // Its result shows in the keys.
             tokio::time::timeout(PATIENCE, ended.changed()).await.ok();
         }
     }

@@ -36,7 +36,7 @@ pub(super) fn forbidden(claim: &str, logout: &str) -> Response {
     failed(StatusCode::FORBIDDEN, &message)
 }
 
-/// A text of somebody else, for a page of plain text.
+/// A text of another party, for a page of plain text.
 pub(super) fn printable(text: &str) -> String {
     let characters = text.chars().take(300);
     characters

@@ -129,7 +129,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from
 /// How often it is looked whether the upstream is still in use.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Between which times what is looked up by DNS is looked up again, whatever its TTL says.
+/// Between which times what is looked up by DNS is looked up again, without regard to its TTL.
 const SOONEST: Duration = Duration::from_secs(1);
 const LATEST: Duration = Duration::from_mins(5);
 

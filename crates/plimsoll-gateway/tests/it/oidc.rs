@@ -231,7 +231,7 @@ fn responses_that_belong_to_no_sign_in_open_no_session() {
     let response = browser.get(&served, &back);
     assert_eq!(response.status, 403, "{response:?}");
     assert!(response.text().contains("invalid_grant"), "{response:?}");
-    // What the provider refuses is told, as text.
+    // What the provider refuses is shown, as text.
     let there = location(&browser.get(&served, "/"));
     let (_, state) = Url::parse(&there)
         .unwrap()
@@ -374,7 +374,7 @@ fn a_session_ends_with_its_lifetime_or_by_signing_out() {
     browser.sign_in(&served, &provider, "/");
     let kept = browser.clone();
     assert_eq!(browser.get(&served, "/").status, 200);
-    // Whatever the browser thinks of the age of its cookies.
+    // Without regard to the age of cookies in the browser.
     eventually(|| kept.clone().get(&served, "/").status == 303);
     let served = gateway(&provider, &origin, "");
     browser.sign_in(&served, &provider, "/");

@@ -51,7 +51,7 @@ fn a_link_of_a_notice_acknowledges_its_incident_by_its_button_alone() {
     let link = receiver.bodies()[0]["link"].as_str().unwrap().to_owned();
     let path = link.strip_prefix("https://monitor.example.org").unwrap();
     assert!(path.starts_with("/acknowledge/"), "{path}");
-    // Whatever follows the link changes nothing.
+    // Programs that follow the link change nothing.
     for method in [Method::GET, Method::HEAD, Method::GET] {
         let (status, page) = running.call(method.clone(), path, &[], "");
         assert_eq!(status, StatusCode::OK, "{page}");

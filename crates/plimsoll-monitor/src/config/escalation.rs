@@ -1,4 +1,4 @@
-//! `[[escalation]]`: whom the opening of an incident goes to, one step after the other.
+//! `[[escalation]]`: the receivers of an incident's opening, one step after the other.
 
 use std::collections::HashSet;
 use std::sync::Arc;

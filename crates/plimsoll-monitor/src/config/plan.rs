@@ -64,7 +64,7 @@ pub struct Plan {
     pub acknowledge: Option<Arc<AcknowledgePlan>>,
     /// By which provider members may sign in.
     pub oidc: Option<Arc<OidcPlan>>,
-    /// Whom openings go to, step by step.
+    /// The receivers of openings, step by step.
     pub escalations: Vec<Arc<EscalationPlan>>,
     /// Channels of notices.
     pub channels: Vec<Arc<NotifyPlan>>,

@@ -201,7 +201,7 @@ impl Board {
         self.read(|content| Arc::clone(&content.rotations))
     }
 
-    /// Whom openings go to, step by step.
+    /// The receivers of openings, step by step.
     pub fn escalations(&self) -> Arc<[Arc<EscalationPlan>]> {
         self.read(|content| Arc::clone(&content.escalations))
     }

@@ -378,7 +378,7 @@ impl Delivery {
         let notifier = &plan.notifier;
         let outgoing = notifier.outgoing(message, now);
         let mut sent = send(&outgoing, fetcher, notifier.secrets()).await;
-        // A receiver may echo its request, and whoever reads the outbox may not acknowledge.
+        // A receiver may echo its request, and readers of the outbox may not acknowledge.
         if let (Err(failure), Some(link)) = (&mut sent, &message.acknowledge) {
             failure.reason = failure.reason.replace(link, MASK);
         }

@@ -1,4 +1,4 @@
-//! Escalations: whom the opening of an incident goes to, one step after the other, until somebody acknowledges it.
+//! Escalations: the receivers of an incident's opening, one step after the other, until it is acknowledged.
 //!
 //! Pure: what is notified when follows from the time of the opening.
 
@@ -37,7 +37,7 @@ pub struct EscalationStep {
 pub enum EscalationTarget {
     /// A channel, by its name.
     Channel(String),
-    /// Whoever is on call.
+    /// The members who are on call.
     Rotation(Arc<OnCallPlan>),
 }
 

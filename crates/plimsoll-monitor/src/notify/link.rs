@@ -1,7 +1,7 @@
 //! Links by which the receiver of a notice acknowledges its incident, without signing in.
 //!
 //! A link is for one incident and one action, and ends. It is signed by a key of the store, so that it is valid in every process
-//! of an organisation and after a restart. What it says can be read by everybody who has it: numbers, and the name of the channel.
+//! of an organisation and after a restart. What it says can be read by all who have it: numbers, and the name of the channel.
 
 use std::time::Duration;
 

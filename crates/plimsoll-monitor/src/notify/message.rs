@@ -123,7 +123,7 @@ pub struct Message {
     pub link: Option<String>,
     /// URL by which the incident is acknowledged. The outbox does not have it: it is made when a message is sent.
     pub acknowledge: Option<String>,
-    /// Whether it is sent only if nobody acknowledges the incident before.
+    /// Whether it is sent only if the incident is not acknowledged before.
     pub is_escalated: bool,
 }
 

@@ -155,7 +155,10 @@ impl PathMatch {
             return other.start().starts_with(&start);
         }
         match (self, other) {
-            (Self::Regex(expression), Self::Exact(path)) => is_match(expression, path),
+            (Self::Regex(expression), Self::Exact(path)) => {
+                // An expression is compiled where it may match alone: there may be many of both.
+                other.start().starts_with(&self.start()) && is_match(expression, path)
+            }
             (Self::Exact(one), Self::Exact(other)) => one.eq_ignore_ascii_case(other),
             (one, other) => one == other,
         }

@@ -100,11 +100,7 @@ impl Rows {
 
     /// An action behind those that are there; left out if they take all of its requests.
     fn push(&mut self, action: Action) {
-        let is_there = |it: &Action| match &action.name {
-            None => it.name.is_none() && it.matcher.covers(&action.matcher),
-            Some(_) => it.name == action.name,
-        };
-        if !self.0.iter().any(is_there) {
+        if !self.0.iter().any(|it| it.has_all_of(&action)) {
             self.0.push(action);
         }
     }
@@ -154,8 +150,16 @@ impl Rows {
                 all.push(action);
             }
         }
-        for action in self.0.into_iter().chain(others.0.iter().cloned()) {
+        for action in self.0 {
             all.push(action);
+        }
+        // The others do not take each other's requests.
+        let own = all.0.len();
+        for action in &others.0 {
+            let is_there = |it: &Action| it.has_all_of(action);
+            if !all.0.iter().take(own).any(is_there) {
+                all.0.push(action.clone());
+            }
         }
         all
     }
@@ -217,6 +221,16 @@ impl Rows {
             passed.push(action);
         }
         *self = passed;
+    }
+}
+
+impl Action {
+    /// Whether it responds to all requests of another one that stands behind it, or is the same.
+    fn has_all_of(&self, other: &Self) -> bool {
+        match &other.name {
+            None => self.name.is_none() && self.matcher.covers(&other.matcher),
+            Some(_) => self.name == other.name,
+        }
     }
 }
 

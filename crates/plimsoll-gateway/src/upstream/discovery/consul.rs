@@ -63,7 +63,7 @@ struct Service {
     /// Empty if it is that of the node.
     #[serde(default)]
     address: String,
-    /// Whatever was registered: one that is none is no reason to know none.
+    /// As it was registered, which may be no port: the other instances stay.
     port: i64,
     #[serde(default)]
     weights: Option<Weights>,

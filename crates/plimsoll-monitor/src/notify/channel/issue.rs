@@ -1,4 +1,4 @@
-//! Issues of an incident: found again by a mark that its first message leaves, whatever number the receiver gives them.
+//! Issues of an incident: found again by a mark that its first message leaves: their numbers are the receiver's.
 
 use std::time::Duration;
 

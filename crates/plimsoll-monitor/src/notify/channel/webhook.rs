@@ -1,4 +1,4 @@
-//! A webhook of one's own: the message as JSON, or whatever its template makes of it, signed if there is a secret.
+//! A webhook of one's own: the message as JSON, or what its template makes of it, signed if there is a secret.
 //!
 //! `plimsoll-signature: t=SECONDS,v1=HEX` has the HMAC-SHA-256 of `SECONDS.BODY`, as Stripe's webhooks do: the receiver
 //! computes it again, and refuses old times.

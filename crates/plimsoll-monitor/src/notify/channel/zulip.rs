@@ -56,7 +56,7 @@ struct Zulip {
     topic: Option<String>,
 }
 
-/// A text in which nobody is mentioned: `@**all**` in a name must not call everyone.
+/// A text without mentions: `@**all**` in a name must not call everyone.
 fn calm(text: &str) -> String {
     text.replace("@*", "@\u{200b}*")
         .replace("@_*", "@\u{200b}_*")
