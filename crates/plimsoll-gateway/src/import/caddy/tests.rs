@@ -1,3 +1,5 @@
+use std::fmt::Write as _;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -375,17 +377,15 @@ const WORDS: [&str; 34] = [
 
 #[test]
 fn a_site_of_too_many_routes_is_closed() {
-    let layers: String = (0..14)
-        .map(|it| format!("header /a{it}* X-{it} 1\n"))
-        .collect();
-    let within = format!(
-        "handle /in/* {{\n{layers}respond /in/no 403\nreverse_proxy a:80\n}}\nreverse_proxy b:80"
-    );
-    let fields: String = (0..14)
-        .map(|it| format!("@f{it} header X-{it} 1\nheader @f{it} X-{it} 1\n"))
-        .collect();
+    let mut layers = String::new();
+    let mut fields = String::new();
+    for at in 0..14 {
+        writeln!(layers, "header /a{at}* X-{at} 1").unwrap();
+        writeln!(fields, "@f{at} header X-{at} 1\nheader @f{at} X-{at} 1").unwrap();
+    }
+    let within = format!("handle /in/* {{\n{layers}respond /in/no 403\nreverse_proxy a:80\n}}");
     for text in [
-        format!("{fields}{within}"),
+        format!("{fields}{within}\nreverse_proxy b:80"),
         format!("handle /in/* {{\n{fields}reverse_proxy a:80\n}}\nreverse_proxy b:80"),
     ] {
         assert_eq!(
