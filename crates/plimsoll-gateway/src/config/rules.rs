@@ -305,6 +305,10 @@ pub(super) fn mirror(value: Value<'_>, mounted: &Mounted<'_>) -> Option<(u32, Ar
 /// Copies have no parameters.
 const NO_COPIES: &str = "servers that speak FastCGI or uwsgi get no copies of requests";
 
+/// Nor have subrequests.
+const NO_SUBREQUESTS: &str =
+    "servers that speak FastCGI or uwsgi are not asked who may pass: name one that speaks HTTP";
+
 fn is_application(upstream: &UpstreamPlan) -> bool {
     matches!(upstream.speaks(), Speaks::FastCgi | Speaks::Uwsgi)
 }
@@ -332,6 +336,9 @@ pub(super) fn authorize(
                 );
             }
             let upstream = upstream_of(&value, address, mounted, None)?;
+            if is_application(&upstream) {
+                return value.wrong(NO_SUBREQUESTS);
+            }
             Some((format!("{}{query}", path_of(address)), upstream))
         }),
     };

@@ -75,15 +75,15 @@ type ListFuture<'a> = Pin<Box<dyn Future<Output = Result<Listed, SourceError>> +
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Listed {
     servers: Vec<ServerPlan>,
-    /// What is no server although it was meant to be one, and why.
-    left_out: Vec<String>,
+    /// What was meant to be a server and is none, and what was said of one and is passed over: each with its reason.
+    problems: Vec<String>,
 }
 
 impl From<Vec<ServerPlan>> for Listed {
     fn from(servers: Vec<ServerPlan>) -> Self {
         Self {
             servers,
-            left_out: Vec::new(),
+            problems: Vec::new(),
         }
     }
 }
@@ -196,7 +196,7 @@ impl Discovery {
 pub(super) async fn follow(upstream: Weak<Upstream>, discovery: Discovery) {
     let mut source: Option<Box<dyn ServerSource>> = None;
     let mut pause = PAUSES.0;
-    let mut left_out = Vec::new();
+    let mut problems = Vec::new();
     loop {
         let made = if let Some(source) = source.take() {
             Ok(source)
@@ -221,12 +221,12 @@ pub(super) async fn follow(upstream: Weak<Upstream>, discovery: Discovery) {
                 pause = PAUSES.0;
                 current.set_servers(&listed.servers);
                 // Each is reported once, as long as it is so.
-                for text in &listed.left_out {
-                    if !left_out.contains(text) {
+                for text in &listed.problems {
+                    if !problems.contains(text) {
                         report(&current, Severity::Warning, text.clone());
                     }
                 }
-                left_out = listed.left_out;
+                problems = listed.problems;
                 if let Some(away) = current.status.source_listed(SystemClock.now()) {
                     let text = format!("its servers are listed again, after {away:.1?}");
                     report(&current, Severity::Note, text);

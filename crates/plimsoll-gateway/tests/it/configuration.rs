@@ -248,3 +248,31 @@ fn the_examples_of_the_page_load() {
         assert!(others.is_empty(), "{others:?}\n{text}");
     }
 }
+
+/// Copies and subrequests have no parameters, without which an application understands nothing.
+#[test]
+fn applications_get_no_requests_without_parameters() {
+    for protocol in ["fastcgi", "uwsgi"] {
+        for (key, names) in [
+            ("mirror", "\"php\""),
+            ("mirror", "{ to = \"php\", share = 5 }"),
+            ("auth", "{ to = \"php\" }"),
+            ("auth", "{ to = \"php\", path = \"/check\" }"),
+        ] {
+            let text = format!(
+                "[[listen]]\naddress = \"127.0.0.1:0\"\n\
+                 [[route]]\nproxy = {{ to = \"http://10.0.0.1\", {key} = {names} }}\n\
+                 [upstream.php]\nservers = \"10.0.0.2:9000\"\nprotocol = \"{protocol}\"\n"
+            );
+            let problems = compiled(&text).unwrap_err();
+            let [problem] = problems.as_slice() else {
+                panic!("{problems:?}");
+            };
+            assert!(
+                problem.key.starts_with(&format!("route[1].proxy.{key}"))
+                    && problem.message.contains("speak FastCGI or uwsgi"),
+                "{problem:?}"
+            );
+        }
+    }
+}

@@ -89,8 +89,9 @@ fn configurations_of_gatus_are_refused_where_gatus_refuses_them_or_we_cannot_kee
     );
     check(
         "config.yaml",
-        "alerting: {slack: {webhook-url: x}}\nendpoints:\n  - name: a\n    url: http://localhost\n    intervall: 5s\n    conditions: ['[BODY].a != 1']\n",
+        "alerting: {ntfy: {topic: x, priority: 5, default-alert: {enabled: true}}, slack: {webhook-url: x}}\nendpoints:\n  - name: a\n    url: http://localhost\n    intervall: 5s\n    conditions: ['[BODY].a != 1']\n",
         &[
+            "warning: alerting.ntfy.priority: is not carried over",
             "warning: alerting.slack: nothing is sent to this provider: webhook-url: must be a URL that begins with `https://` or `http://`",
             "warning: endpoints[0].conditions[0]: `[BODY].a != 1` holds if the path is missing",
             "warning: endpoints[0].intervall: is not a known key and has no effect; did you mean `interval`?",

@@ -31,6 +31,8 @@ const PORT: &str = "plimsoll.port";
 const WEIGHT: &str = "plimsoll.weight";
 const BACKUP: &str = "plimsoll.backup";
 
+const MOST_WEIGHT: u32 = 1000;
+
 /// `docker` of an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DockerPlan {
@@ -168,7 +170,7 @@ impl ServerSource for Docker {
 /// One server for each container that is not unhealthy, nor about to find out.
 fn listed(plan: &DockerPlan, containers: &[Container]) -> Listed {
     let mut servers = BTreeMap::new();
-    let mut left_out = Vec::new();
+    let mut problems = Vec::new();
     for container in containers {
         let is_unhealthy = container.status.contains("(unhealthy)");
         if is_unhealthy || container.status.contains("(health: starting)") {
@@ -180,16 +182,38 @@ fn listed(plan: &DockerPlan, containers: &[Container]) -> Listed {
         let (host, port) = match place {
             Ok(place) => place,
             Err(reason) => {
-                left_out.push(reason.to_string());
+                problems.push(reason.to_string());
                 continue;
             }
         };
         let label = |name: &str| container.labels.as_ref()?.get(name);
-        let weight = label(WEIGHT).and_then(|text| text.parse().ok());
-        let is_backup = label(BACKUP).is_some_and(|text| text == "true");
+        let mut passed_over = |label, text: &str, wanted| {
+            let container = container.name().to_owned();
+            let text = text.to_owned();
+            let problem = PassedOver {
+                label,
+                container,
+                text,
+                wanted,
+            };
+            problems.push(problem.to_string());
+        };
+        let weight = label(WEIGHT).and_then(|text| {
+            let weight = text.parse().ok().filter(|weight| *weight <= MOST_WEIGHT);
+            if weight.is_none() {
+                passed_over(WEIGHT, text, "no number from 0 to 1000");
+            }
+            weight
+        });
+        let is_backup = label(BACKUP).is_some_and(|text| {
+            if text != "true" && text != "false" {
+                passed_over(BACKUP, text, "neither `true` nor `false`");
+            }
+            text == "true"
+        });
         if let Some(server) = plan.scheme.server(&host, port) {
             let server = ServerPlan {
-                weight: weight.unwrap_or(1).min(1000),
+                weight: weight.unwrap_or(1),
                 is_backup,
                 ..server
             };
@@ -198,7 +222,7 @@ fn listed(plan: &DockerPlan, containers: &[Container]) -> Listed {
     }
     Listed {
         servers: servers.into_values().collect(),
-        left_out,
+        problems,
     }
 }
 
@@ -213,6 +237,18 @@ enum NotUsable {
     Ports { container: String, count: usize },
     #[error("the container {container} is not in the network {network}")]
     Network { container: String, network: String },
+}
+
+/// A label of a server that says nothing: it is as if it were not there.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the label {label} of the container {container} is `{text}`, which is {wanted}: it is passed over"
+)]
+struct PassedOver {
+    label: &'static str,
+    container: String,
+    text: String,
+    wanted: &'static str,
 }
 
 impl Container {
@@ -309,12 +345,12 @@ mod tests {
     /// The server that a container is, or why it is none.
     fn found(plan: &DockerPlan, container: &Value) -> Vec<String> {
         let containers: Vec<Container> = serde_json::from_value(json!([container])).unwrap();
-        let Listed { servers, left_out } = listed(plan, &containers);
+        let Listed { servers, problems } = listed(plan, &containers);
         let servers = servers.iter().map(|it| {
             let backup = if it.is_backup { " backup" } else { "" };
             format!("{} {}{backup}", it.name(), it.weight)
         });
-        servers.chain(left_out).collect()
+        servers.chain(problems).collect()
     }
 
     #[test]
@@ -364,6 +400,31 @@ mod tests {
         ] {
             let found = found(labels, up, ports, None, network);
             assert!(found[0].ends_with(expected), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_label_that_says_nothing_is_named_and_leaves_the_server() {
+        for (name, text) in [
+            (WEIGHT, "-1"),
+            (WEIGHT, "1001"),
+            (WEIGHT, "much"),
+            (BACKUP, "maybe"),
+        ] {
+            let found = found(
+                &plan(None, None),
+                &container("web", &json!({name: text}), "Up", &[80]),
+            );
+            assert_eq!(found[0], "http://172.18.0.2 1");
+            assert!(
+                found[1].contains(&format!("{name} of the container web is `{text}`")),
+                "{found:?}"
+            );
+        }
+        for text in ["0", "1000"] {
+            let labels = json!({WEIGHT: text, BACKUP: "false"});
+            let found = found(&plan(None, None), &container("web", &labels, "Up", &[80]));
+            assert_eq!(found, [format!("http://172.18.0.2 {text}")]);
         }
     }
 }

@@ -50,6 +50,9 @@ pub(super) struct Alerting {
 /// The provider whose requests the file describes.
 const CUSTOM: &str = "custom";
 
+/// Keys of any provider that are no settings of its channel.
+const ELSEWHERE: [&str; 3] = ["default-alert", "overrides", "description"];
+
 impl Alerting {
     pub(super) fn compile(block: Option<Block>) -> Self {
         let Some(block) = block else {
@@ -97,8 +100,15 @@ impl Alerting {
             };
             let settings = foreign.settings(channel, &|key| provider.text(key));
             // Gatus passes over a provider that is not valid, with a warning.
-            match notifier_of(channel.key, &settings) {
+            match notifier_of(channel.key, &settings.table) {
                 Ok(notifier) => {
+                    for (key, _) in provider.entries() {
+                        if !ELSEWHERE.contains(&key.as_str())
+                            && !settings.read.contains(&key.as_str())
+                        {
+                            provider.warn(key, "is not carried over");
+                        }
+                    }
                     alerting.notifiers.insert(name.clone(), notifier);
                 }
                 Err(problem) => {

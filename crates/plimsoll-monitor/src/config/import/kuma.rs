@@ -104,14 +104,17 @@ fn notify(notification: &Value, receivers: &HashMap<String, Vec<String>>, import
         return;
     }
     match channel(notification) {
-        Ok((channel, settings)) => {
+        Ok(channel) => {
             imported.line(format_args!("\n[[notify]]"));
             // The number keeps two of one name apart.
             imported.pair("name", &toml_string(&format!("{name} {number}")));
-            imported.pair(channel, &settings);
+            imported.pair(channel.key, &channel.settings);
             imported.pair("on", "[\"opened\", \"resolved\"]");
             let monitors: Vec<_> = monitors.iter().map(|key| toml_string(key)).collect();
             imported.pair("monitors", &format!("[{}]", monitors.join(", ")));
+            for key in &channel.not_carried_over {
+                imported.remark(name, format_args!("`{key}` is not carried over"));
+            }
         }
         Err(why) => imported.remark(name, format_args!("is left out: {why}")),
     }

@@ -70,7 +70,7 @@ heartbeat = { every = "300s", token = "uptime-kuma-Ab12Cd34Ef" }
 const KUMA: &str = r#"{"version": "1.23.0",
     "notificationList": [
         {"id": 1, "name": "Ops", "active": true, "config": "{\"type\": \"telegram\", \"telegramBotToken\": \"1:a\", \"telegramChatID\": \"-5\"}"},
-        {"id": 2, "name": "Mail", "active": true, "config": "{\"type\": \"smtp\", \"smtpHost\": \"mx.example.org\", \"smtpPort\": 465, \"smtpSecure\": true, \"smtpFrom\": \"a@example.org\", \"smtpTo\": \"b@example.org, c@example.org\"}"},
+        {"id": 2, "name": "Mail", "active": true, "config": "{\"type\": \"smtp\", \"smtpHost\": \"mx.example.org\", \"smtpPort\": 465, \"smtpSecure\": true, \"smtpFrom\": \"a@example.org\", \"smtpTo\": \"b@example.org, c@example.org\", \"smtpCC\": \"d@example.org\", \"smtpBCC\": \"\"}"},
         {"id": 3, "name": "Pigeon", "active": true, "config": "{\"type\": \"pigeon\"}"},
         {"id": 4, "name": "Nobody's", "active": true, "config": "{}"}
     ],
@@ -115,7 +115,8 @@ on = ["opened", "resolved"]
 monitors = ["_api"]
 "#;
 
-const REMARKS_OF_KUMA: [&str; 2] = [
+const REMARKS_OF_KUMA: [&str; 3] = [
+    "Mail: `smtpCC` is not carried over",
     "Pigeon: is left out: there is no channel like `pigeon`",
     "Nobody's: is left out: no monitor has this notification",
 ];
@@ -153,7 +154,7 @@ fn a_store_of_uptime_kuma_is_imported_as_its_backup_is() {
                INSERT INTO monitor_tag VALUES (1, 2, 1, 'blue green'), (2, 2, 2, '');
                INSERT INTO notification (id, name, config) VALUES
                    (1, 'Ops', '{"type": "telegram", "telegramBotToken": "1:a", "telegramChatID": "-5"}'),
-                   (2, 'Mail', '{"type": "smtp", "smtpHost": "mx.example.org", "smtpPort": 465, "smtpSecure": true, "smtpFrom": "a@example.org", "smtpTo": "b@example.org, c@example.org"}'),
+                   (2, 'Mail', '{"type": "smtp", "smtpHost": "mx.example.org", "smtpPort": 465, "smtpSecure": true, "smtpFrom": "a@example.org", "smtpTo": "b@example.org, c@example.org", "smtpCC": "d@example.org", "smtpBCC": ""}'),
                    (3, 'Pigeon', '{"type": "pigeon"}'),
                    (4, 'Nobody''s', '{}');
                INSERT INTO monitor_notification VALUES (1, 2, 1), (2, 2, 2), (3, 2, 3), (4, 3, 1);
@@ -164,8 +165,8 @@ fn a_store_of_uptime_kuma_is_imported_as_its_backup_is() {
     let (source, found) = import_file(&path).unwrap();
     assert_eq!(source, Source::UptimeKuma);
     assert_eq!(found.text, OF_KUMA);
-    assert_eq!(found.remarks[..2], REMARKS_OF_KUMA);
-    assert_eq!(found.remarks[2], "maintenance windows: 1 are left out");
+    assert_eq!(found.remarks[..3], REMARKS_OF_KUMA);
+    assert_eq!(found.remarks[3], "maintenance windows: 1 are left out");
     // Another database, and no file.
     let other = folder.path().join("other.db");
     let store = rusqlite::Connection::open(&other).unwrap();

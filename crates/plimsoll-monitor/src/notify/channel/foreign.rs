@@ -1,5 +1,7 @@
 //! What other monitors call a channel and its settings.
 
+use std::cell::RefCell;
+
 use toml::Value;
 
 use crate::notify::channel::Channel;
@@ -39,7 +41,20 @@ impl Foreign {
     }
 
     /// Our settings. What a field is says how its text is read: several are divided by commas.
-    pub(crate) fn settings(&self, channel: &Channel, theirs: &Theirs<'_>) -> toml::Table {
+    pub(crate) fn settings(&self, channel: &Channel, theirs: &Theirs<'_>) -> ForeignSettings {
+        let read = RefCell::new(Vec::new());
+        let theirs = |key| {
+            read.borrow_mut().push(key);
+            theirs(key)
+        };
+        let table = self.table(channel, &theirs);
+        ForeignSettings {
+            table,
+            read: read.into_inner(),
+        }
+    }
+
+    fn table(&self, channel: &Channel, theirs: &Theirs<'_>) -> toml::Table {
         let mut table = toml::Table::new();
         for (key, ours) in self.keys {
             let text = theirs(key).filter(|text| !text.trim().is_empty());
@@ -53,6 +68,14 @@ impl Foreign {
         }
         table
     }
+}
+
+/// Settings of another monitor as ours.
+#[derive(Debug)]
+pub(crate) struct ForeignSettings {
+    pub(crate) table: toml::Table,
+    /// The keys of theirs that were asked for, given or not: what else they have is not carried over.
+    pub(crate) read: Vec<&'static str>,
 }
 
 fn read(text: &str, kind: FieldKind) -> Value {
@@ -90,7 +113,7 @@ mod tests {
             let found = theirs.iter().find(|(known, _)| *known == key);
             found.map(|(_, value)| (*value).to_owned())
         };
-        let settings = foreign.settings(channel, &value);
+        let settings = foreign.settings(channel, &value).table;
         notifier_of(channel.key, &settings).unwrap_or_else(|error| panic!("{name}: {error}"));
         format!("{} = {}", channel.key, toml::Value::Table(settings))
     }
