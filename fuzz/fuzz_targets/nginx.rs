@@ -7,7 +7,7 @@ use plimsoll_model::document::Document;
 
 fuzz_target!(|text: &str| {
     let lines = text.lines().count().max(1);
-    let mut include = |_: &str| Err("there are no files here".to_owned());
+    let mut include = |_: &str| Err("there are no files here".into());
     match import_nginx("nginx.conf", text, &mut include) {
         Err(error) => assert!((1..=lines + 1).contains(&error.line), "{error}"),
         Ok(imported) => {

@@ -10,5 +10,7 @@ mod metadata;
 mod provider;
 
 pub use crate::oidc::id_token::IdTokenError;
-pub use crate::oidc::metadata::{ProtectedUrl, ProviderMetadata, discover, is_protected};
+pub use crate::oidc::metadata::{
+    ProtectedUrl, ProtectedUrlError, ProviderMetadata, discover, is_protected,
+};
 pub use crate::oidc::provider::{OidcClient, OidcError, OidcFlow, OidcProvider, OidcUser};

@@ -66,6 +66,7 @@ mod variables;
 
 mod toml;
 
+use std::error::Error;
 use std::fmt;
 use std::path::Path;
 
@@ -113,7 +114,10 @@ pub struct ImportError {
 }
 
 /// Files that `include` names: their names and texts, in order; or why they cannot be read.
-pub type Include<'a> = dyn FnMut(&str) -> Result<Vec<(String, String)>, String> + 'a;
+pub type Include<'a> = dyn FnMut(&str) -> Result<Vec<(String, String)>, IncludeError> + 'a;
+
+/// Why files cannot be included: that of the system, or that they lie where they may not.
+pub type IncludeError = Box<dyn Error + Send + Sync>;
 
 /// Translates a configuration of nginx: servers, locations in nginx's order of precedence, upstreams, headers, limits and
 /// timeouts. Whatever has no counterpart is reported.

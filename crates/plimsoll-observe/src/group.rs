@@ -81,7 +81,7 @@ fn find(machine: &Machine, target: &TargetName) -> Result<Found, LocateError> {
     let path = locate(machine, target)?;
     let counters = GroupCounters::open(machine, &path).map_err(|reason| LocateError::Counters {
         target: target.clone(),
-        reason,
+        reason: reason.to_string(),
     })?;
     let first = counters.pids().into_iter().next();
     Ok(Found {

@@ -35,15 +35,34 @@ impl ProtectedUrl {
     }
 }
 
-impl TryFrom<String> for ProtectedUrl {
-    type Error = String;
+/// A text that is not the URL of something protected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProtectedUrlError {
+    /// It is no URL.
+    #[error("`{text}` is not a URL: {cause}")]
+    Url {
+        /// The text.
+        text: String,
+        /// Why not.
+        cause: url::ParseError,
+    },
+    /// Others could read what is sent to it.
+    #[error("`{0}` is not protected by TLS")]
+    NotProtected(String),
+}
 
-    fn try_from(text: String) -> Result<Self, String> {
-        let url = Url::parse(&text).map_err(|error| format!("`{text}` is not a URL: {error}"))?;
+impl TryFrom<String> for ProtectedUrl {
+    type Error = ProtectedUrlError;
+
+    fn try_from(text: String) -> Result<Self, ProtectedUrlError> {
+        let url = match Url::parse(&text) {
+            Ok(url) => url,
+            Err(cause) => return Err(ProtectedUrlError::Url { text, cause }),
+        };
         if is_protected(&url) {
             Ok(Self(url))
         } else {
-            Err(format!("`{text}` is not protected by TLS"))
+            Err(ProtectedUrlError::NotProtected(text))
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use plimsoll_model::with_causes;
 use plimsoll_server::config::{ListenKind, Listened, Table, Value, addresses, as_text, retry_key};
 use plimsoll_server::{DatagramHandler, QuicPlan, Serves, StreamHandler, WorkerContext};
-use plimsoll_wire::tls::{ACME_TLS, TlsSettings, Trust};
+use plimsoll_wire::tls::{ACME_TLS, TlsError, TlsSettings, Trust};
 use plimsoll_wire::{ProxyProtocol, RetryKey};
 
 use super::{Upstreams, servers, upstream};
@@ -32,6 +32,16 @@ pub const LISTENS: [ListenKind; 3] = [
         compile: quic,
     },
 ];
+
+/// Why connections to the servers of a relay cannot be set up.
+#[derive(Debug, thiserror::Error)]
+enum RelayProblem {
+    /// Problems of a configuration are one text, with its causes.
+    #[error("{}", with_causes(.0))]
+    Tls(#[from] TlsError),
+    #[error(transparent)]
+    NoCipher(#[from] quinn::crypto::rustls::NoInitialCipherSuite),
+}
 
 /// Ten minutes, as nginx has it.
 const IDLE_OF_TCP: Duration = Duration::from_mins(10);
@@ -244,7 +254,9 @@ fn relayed_quic(
         let to = to.and_then(|to| target(&to, listened, Transport::Udp));
         let is_right = relayed.take_keys(&mut table, listened);
         let clients = relayed.clients();
-        let clients = clients.map_err(|error| table.wrong(error, None)).ok();
+        let clients = clients
+            .map_err(|error| table.wrong(error.to_string(), None))
+            .ok();
         table.finish();
         (to.filter(|_| is_right)?, clients?)
     } else {
@@ -323,13 +335,13 @@ impl Relayed {
     }
 
     /// Connection settings for servers, for each protocol that a client may have chosen.
-    fn clients(&self) -> Result<Vec<(Vec<u8>, quinn::ClientConfig)>, String> {
+    fn clients(&self) -> Result<Vec<(Vec<u8>, quinn::ClientConfig)>, RelayProblem> {
         let settings = TlsSettings {
             trust: self.trust.clone(),
             alpn: self.alpn.clone(),
             ..TlsSettings::default()
         };
-        let tls = settings.compile().map_err(|error| with_causes(&error))?;
+        let tls = settings.compile()?;
         let mut transport = quinn::TransportConfig::default();
         transport
             .max_concurrent_bidi_streams(self.streams.into())
@@ -345,7 +357,7 @@ impl Relayed {
             let mut tls = (*tls).clone();
             tls.alpn_protocols = vec![protocol.clone()];
             let crypto = quinn::crypto::rustls::QuicClientConfig::try_from(tls);
-            let crypto = crypto.map_err(|error| error.to_string())?;
+            let crypto = crypto?;
             let mut client = quinn::ClientConfig::new(Arc::new(crypto));
             client.transport_config(Arc::clone(&transport));
             Ok((protocol.clone(), client))

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-use plimsoll_client::Endpoint;
+use plimsoll_client::{Endpoint, EndpointError};
 use plimsoll_model::document::Document;
 use plimsoll_server::config::{ConfigProblem, Value, as_text};
 
@@ -79,8 +79,22 @@ fn server(value: Value<'_>, known: &mut HashSet<String>) -> Option<ServerPlan> {
     })
 }
 
+/// Why a text is not the address of a server.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AddressProblem {
+    /// Connections and datagrams have no usual port.
+    #[error("`{text}` needs a port, such as {scheme}://10.0.0.1:5432")]
+    NoPort { text: String, scheme: &'static str },
+    /// The path of a socket is not whole.
+    #[error("`{0}` needs a whole path, such as unix:/run/app.sock")]
+    Socket(String),
+    /// It is not a URL.
+    #[error(transparent)]
+    Url(#[from] EndpointError),
+}
+
 /// Address of a `tcp://` or `udp://` target; HTTP has URLs.
-pub(super) fn raw_endpoint(text: &str) -> Option<Result<(Transport, Endpoint), String>> {
+pub(super) fn raw_endpoint(text: &str) -> Option<Result<(Transport, Endpoint), AddressProblem>> {
     let (transport, rest) = if let Some(rest) = text.strip_prefix("tcp://") {
         (Transport::Tcp, rest)
     } else {
@@ -92,26 +106,23 @@ pub(super) fn raw_endpoint(text: &str) -> Option<Result<(Transport, Endpoint), S
     let has_port = port.is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
     if !has_port {
         let scheme = transport.scheme().unwrap_or_default();
-        return Some(Err(format!(
-            "`{text}` needs a port, such as {scheme}://10.0.0.1:5432"
-        )));
+        let text = text.to_owned();
+        return Some(Err(AddressProblem::NoPort { text, scheme }));
     }
     let endpoint = Endpoint::parse(&format!("http://{rest}"));
-    Some(endpoint.map_or_else(
-        |error| Err(error.to_string()),
-        |endpoint| Ok((transport, endpoint)),
-    ))
+    Some(match endpoint {
+        Ok(endpoint) => Ok((transport, endpoint)),
+        Err(error) => Err(error.into()),
+    })
 }
 
 /// A URL, or `unix:` with the path of a socket.
-pub(super) fn http_endpoint(text: &str) -> Result<Endpoint, String> {
+pub(super) fn http_endpoint(text: &str) -> Result<Endpoint, AddressProblem> {
     let Some(path) = text.strip_prefix(UNIX_SOCKET) else {
-        return Endpoint::parse(text).map_err(|error| error.to_string());
+        return Ok(Endpoint::parse(text)?);
     };
     if !path.starts_with('/') {
-        return Err(format!(
-            "`{text}` needs a whole path, such as unix:/run/app.sock"
-        ));
+        return Err(AddressProblem::Socket(text.to_owned()));
     }
     Ok(Endpoint::unix_socket(path.into()))
 }

@@ -11,6 +11,23 @@ use super::scope::Scope;
 use super::toml::Keys;
 use super::variables::with_places;
 
+/// Why a directive about cookies is not carried over.
+#[derive(Debug, thiserror::Error)]
+enum CookieProblem {
+    #[error("it takes what is replaced, and by what")]
+    Arguments,
+    #[error("what is replaced cannot depend on the request")]
+    Replaced,
+    #[error("its expression is not known here")]
+    Expression,
+    #[error("what replaces it has a variable without a counterpart")]
+    Replacement,
+    #[error("the name `{0}` cannot depend on the request")]
+    Name(String),
+    #[error("`{0}` is no flag")]
+    Flag(String),
+}
+
 /// The rules of a route that forwards.
 pub(super) fn proxy_cookies(scope: &Scope<'_>, route: &mut Keys, notes: &mut Notes) {
     let mut rules = Vec::new();
@@ -22,7 +39,7 @@ pub(super) fn proxy_cookies(scope: &Scope<'_>, route: &mut Keys, notes: &mut Not
             let rule = match directive.arguments.as_slice() {
                 [only] if only == "off" => continue,
                 [from, to] => rewrite(attribute, from, to, scope),
-                _ => Err("it takes what is replaced, and by what"),
+                _ => Err(CookieProblem::Arguments),
             };
             match rule {
                 Ok(rule) => rules.push(format!("{{ {attribute} = {rule} }}")),
@@ -48,25 +65,23 @@ fn rewrite(
     from: &str,
     to: &str,
     scope: &Scope<'_>,
-) -> Result<String, &'static str> {
+) -> Result<String, CookieProblem> {
     let expression = match from.strip_prefix('~') {
         Some(expression) => whole(attribute, expression),
-        None if from.contains('$') => {
-            return Err("what is replaced cannot depend on the request");
-        }
+        None if from.contains('$') => return Err(CookieProblem::Replaced),
         // A dot at the beginning of a domain means nothing.
         None if attribute == "domain" => {
             format!("(?i)^\\.?{}$", regex::escape(from.trim_start_matches('.')))
         }
         None => format!("^{}", regex::escape(from)),
     };
-    let compiled = Regex::new(&expression).map_err(|_| "its expression is not known here")?;
+    let compiled = Regex::new(&expression).map_err(|_| CookieProblem::Expression)?;
     let to = match attribute {
         "domain" => to.trim_start_matches('.'),
         _ => to,
     };
     let to = with_places(to, scope, Moment::Request, Some(&compiled));
-    let to = to.ok_or("what replaces it has a variable without a counterpart")?;
+    let to = to.ok_or(CookieProblem::Replacement)?;
     Ok(format!(
         "{{ from = {}, to = {} }}",
         toml_string(&expression),
@@ -89,7 +104,7 @@ fn whole(attribute: &str, expression: &str) -> String {
 }
 
 /// The flags of the cookies with a name.
-fn flags(directive: &Directive) -> Result<Option<String>, String> {
+fn flags(directive: &Directive) -> Result<Option<String>, CookieProblem> {
     let Some((name, flags)) = directive.arguments.split_first() else {
         return Ok(None);
     };
@@ -97,7 +112,7 @@ fn flags(directive: &Directive) -> Result<Option<String>, String> {
         return Ok(None);
     }
     if name.contains('$') && !name.starts_with('~') {
-        return Err(format!("the name `{name}` cannot depend on the request"));
+        return Err(CookieProblem::Name(name.clone()));
     }
     let expression = match name.strip_prefix('~') {
         None => format!("(?i)^{}$", regex::escape(name)),
@@ -116,7 +131,7 @@ fn flags(directive: &Directive) -> Result<Option<String>, String> {
             "samesite=lax" => ("same_site", "\"lax\""),
             "samesite=none" => ("same_site", "\"none\""),
             "nosamesite" => ("same_site", "false"),
-            other => return Err(format!("`{other}` is no flag")),
+            other => return Err(CookieProblem::Flag(other.to_owned())),
         };
         rule.set(key, value);
     }

@@ -13,6 +13,19 @@ use super::toml::Keys;
 /// Key under which what `try_files` ends with waits for the successors of the route; no route has it.
 pub(super) const TRIED: &str = "tried last";
 
+/// Why `error_page` leads nowhere here.
+#[derive(Debug, thiserror::Error)]
+enum SuccessorProblem {
+    #[error("it leads nowhere")]
+    NoTarget,
+    #[error("`{0}` is no status")]
+    Status(String),
+    #[error("there is no location `{0}`")]
+    NoLocation(String),
+    #[error("`{0}` is no path that is known before a request comes")]
+    Path(String),
+}
+
 /// The key `on_status` of a route: what `error_page` leads to, and what `try_files` does where there is no file.
 pub(super) fn successors(
     server: &Directive,
@@ -68,9 +81,9 @@ pub(super) fn has_successors(server: &Directive, scope: &Scope<'_>) -> bool {
 fn successor<'a>(
     server: &Directive,
     directive: &'a Directive,
-) -> Result<(Vec<&'a str>, String), String> {
+) -> Result<(Vec<&'a str>, String), SuccessorProblem> {
     let Some((target, codes)) = directive.arguments.split_last() else {
-        return Err("it leads nowhere".to_owned());
+        return Err(SuccessorProblem::NoTarget);
     };
     let (wanted, statuses): (Vec<&str>, Vec<&str>) = codes
         .iter()
@@ -78,19 +91,18 @@ fn successor<'a>(
         .partition(|it| it.starts_with('='));
     let is_status = |it: &&str| it.parse().is_ok_and(|it: u16| (300..600).contains(&it));
     if let Some(other) = statuses.iter().find(|it| !is_status(it)) {
-        return Err(format!("`{other}` is no status"));
+        return Err(SuccessorProblem::Status((*other).to_owned()));
     }
     let to = if target.starts_with('@') {
-        let named = named(server, target).ok_or(format!("there is no location `{target}`"))?;
+        let named = named(server, target);
+        let named = named.ok_or_else(|| SuccessorProblem::NoLocation(target.clone()))?;
         name_of(named)
     } else if is_url(target) {
         name_of(directive)
     } else if target.starts_with('/') && !target.contains(['$', '#', ' ']) {
         target.clone()
     } else {
-        return Err(format!(
-            "`{target}` is no path that is known before a request comes"
-        ));
+        return Err(SuccessorProblem::Path(target.clone()));
     };
     let to = toml_string(&to);
     let status = match wanted.as_slice() {

@@ -178,7 +178,7 @@ fn in_order(
             }
             match expression(location, location.pattern) {
                 Ok(regex) => write(&Condition::Regex(regex), location, &mut routes, notes),
-                Err(reason) => routes.extend(closed(location, &reason, notes)),
+                Err(problem) => routes.extend(closed(location, &problem, notes)),
             }
             continue;
         }

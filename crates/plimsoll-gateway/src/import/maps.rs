@@ -9,12 +9,34 @@ use regex::Regex;
 
 use super::Notes;
 use super::nginx::Directive;
+use super::patterns::UnknownExpression;
 use super::scope::Scope;
 use super::toml::Keys;
-use super::variables::with_places_below;
+use super::variables::{NoCounterpart, with_places_below};
 
 /// Maps whose values name maps, as deep as `up` permits.
 const DEEPEST: usize = 5;
+
+/// Why a map has no table.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum MapProblem {
+    #[error("maps name each other too deeply")]
+    TooDeep,
+    #[error("it has no variable")]
+    NoVariable,
+    #[error(transparent)]
+    NoCounterpart(#[from] NoCounterpart),
+    #[error(transparent)]
+    Expression(#[from] UnknownExpression),
+    #[error(
+        "`{0}`: `trusted_proxies` of the listener has the proxies whose field names the client"
+    )]
+    Proxies(String),
+    #[error("`{0}` is no percentage")]
+    Percentage(String),
+    #[error("`{0}` is neither a network nor a range of addresses")]
+    Network(String),
+}
 
 /// A map as text.
 pub(super) struct MapText {
@@ -64,9 +86,9 @@ pub(super) fn translated(
     scope: &Scope<'_>,
     moment: Moment,
     depth: usize,
-) -> Result<MapText, String> {
+) -> Result<MapText, MapProblem> {
     if depth > DEEPEST {
-        return Err("maps name each other too deeply".to_owned());
+        return Err(MapProblem::TooDeep);
     }
     let translation = Translation {
         scope,
@@ -87,14 +109,14 @@ struct Translation<'a> {
 }
 
 impl Translation<'_> {
-    fn text(&self, text: &str, groups: Option<&Regex>) -> Result<String, String> {
+    fn text(&self, text: &str, groups: Option<&Regex>) -> Result<String, NoCounterpart> {
         let filled = with_places_below(text, self.scope, self.moment, groups, self.depth);
-        filled.ok_or_else(|| format!("`{text}` has a variable without a counterpart"))
+        filled.ok_or_else(|| NoCounterpart(text.to_owned()))
     }
 
-    fn map(&self, directive: &Directive) -> Result<MapText, String> {
+    fn map(&self, directive: &Directive) -> Result<MapText, MapProblem> {
         let [key, _] = directive.arguments.as_slice() else {
-            return Err("it has no variable".to_owned());
+            return Err(MapProblem::NoVariable);
         };
         let mut parts = Parts::new(&self.text(key, None)?);
         let has_hosts = directive.block.iter().any(|it| it.name == "hostnames");
@@ -108,9 +130,8 @@ impl Translation<'_> {
                     Some(expression) => format!("(?i){expression}"),
                     None => expression.to_owned(),
                 };
-                let regex = Regex::new(&expression).map_err(|_| {
-                    format!("`{expression}` is not a regular expression here (no look-around, no back-references)")
-                })?;
+                let regex =
+                    Regex::new(&expression).map_err(|_| UnknownExpression(expression.clone()))?;
                 let value = self.text(given, Some(&regex))?;
                 parts.expression(&expression, &value);
                 continue;
@@ -136,11 +157,11 @@ impl Translation<'_> {
         Ok(parts.finish())
     }
 
-    fn geo(&self, directive: &Directive) -> Result<MapText, String> {
+    fn geo(&self, directive: &Directive) -> Result<MapText, MapProblem> {
         let key = match directive.arguments.as_slice() {
             [_] => "$remote_addr",
             [key, _] => key.as_str(),
-            _ => return Err("it has no variable".to_owned()),
+            _ => return Err(MapProblem::NoVariable),
         };
         let mut parts = Parts::new(&self.text(key, None)?);
         let is_flag = |name| {
@@ -163,9 +184,7 @@ impl Translation<'_> {
                     continue;
                 }
                 "proxy" | "proxy_recursive" => {
-                    return Err(format!(
-                        "`{name}`: `trusted_proxies` of the listener has the proxies whose field names the client"
-                    ));
+                    return Err(MapProblem::Proxies(name.to_owned()));
                 }
                 _ => {}
             }
@@ -178,9 +197,9 @@ impl Translation<'_> {
         Ok(parts.finish())
     }
 
-    fn split_clients(&self, directive: &Directive) -> Result<MapText, String> {
+    fn split_clients(&self, directive: &Directive) -> Result<MapText, MapProblem> {
         let [key, _] = directive.arguments.as_slice() else {
-            return Err("it has no variable".to_owned());
+            return Err(MapProblem::NoVariable);
         };
         let mut parts = Parts::new(&self.text(key, None)?);
         for entry in &directive.block {
@@ -194,7 +213,7 @@ impl Translation<'_> {
             let percent = entry.name.strip_suffix('%');
             let percent = percent.and_then(|it| it.parse::<f64>().ok());
             let percent = percent.filter(|it| (0.0..=100.0).contains(it));
-            let percent = percent.ok_or_else(|| format!("`{}` is no percentage", entry.name))?;
+            let percent = percent.ok_or_else(|| MapProblem::Percentage(entry.name.clone()))?;
             let value = toml_string(&value);
             parts
                 .shares
@@ -280,8 +299,8 @@ impl Parts {
 }
 
 /// The networks of one entry of `geo`: one, or those that a range is made of.
-fn networks(text: &str, has_ranges: bool) -> Result<Vec<IpNet>, String> {
-    let wrong = || format!("`{text}` is neither a network nor a range of addresses");
+fn networks(text: &str, has_ranges: bool) -> Result<Vec<IpNet>, MapProblem> {
+    let wrong = || MapProblem::Network(text.to_owned());
     if has_ranges {
         let (first, last) = text.split_once('-').ok_or_else(wrong)?;
         if let (Ok(first), Ok(last)) = (first.parse(), last.parse()) {

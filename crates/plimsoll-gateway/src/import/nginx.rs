@@ -101,7 +101,8 @@ fn parse_nested(
                     if depth >= DEEPEST {
                         return Err(wrong(begun, "files include each other too deeply"));
                     }
-                    let files = include(&words[1]).map_err(|reason| wrong(begun, &reason))?;
+                    let files =
+                        include(&words[1]).map_err(|error| wrong(begun, &error.to_string()))?;
                     for (name, text) in files {
                         block.extend(parse_nested(&name, &text, include, depth + 1)?);
                     }

@@ -2,6 +2,11 @@
 
 use super::nginx::Directive;
 
+/// An expression that the engine of `plimsoll up` does not know.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a regular expression here (no look-around, no back-references)")]
+pub(super) struct UnknownExpression(pub(super) String);
+
 /// How a location matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {

@@ -10,6 +10,21 @@ use super::toml::Keys;
 use super::upstreams::size;
 use super::variables::with_places;
 
+/// Why a limit is not carried over.
+#[derive(Debug, thiserror::Error)]
+enum LimitProblem {
+    #[error("there is no zone `{0}`")]
+    NoZone(String),
+    #[error("`{0}` has no counterpart as a key")]
+    Key(String),
+    #[error("`{0}` is not a number above 0")]
+    Requests(String),
+    #[error("`{0}` is not a rate")]
+    Rate(String),
+    #[error("its {0} is not a number")]
+    NotNumber(&'static str),
+}
+
 /// The layers `rate_limit`, `in_flight_limit` and `bandwidth` of a route that forwards or sends files; nginx does not limit
 /// what it returns by itself.
 pub(super) fn limits(scope: &Scope<'_>, route: &mut Keys, notes: &mut Notes) {
@@ -33,7 +48,7 @@ fn all(
     scope: &Scope<'_>,
     name: &str,
     notes: &mut Notes,
-    limit: impl Fn(&Directive) -> Result<Keys, String>,
+    limit: impl Fn(&Directive) -> Result<Keys, LimitProblem>,
 ) -> Vec<String> {
     let dry_run = scope.last(&format!("{name}_dry_run"));
     if let Some(dry_run) = dry_run.filter(|it| it.argument(0) == "on") {
@@ -78,30 +93,28 @@ fn bandwidth(scope: &Scope<'_>, route: &mut Keys, notes: &mut Notes) {
 }
 
 /// What distinguishes the clients of a zone; `None` for their addresses.
-fn zone_key(zone: &Directive, scope: &Scope<'_>) -> Result<Option<String>, String> {
+fn zone_key(zone: &Directive, scope: &Scope<'_>) -> Result<Option<String>, LimitProblem> {
     match zone.argument(0) {
         "$binary_remote_addr" | "$remote_addr" => Ok(None),
         key if !key.contains('$') || key == "$server_name" => Ok(Some("all".to_owned())),
         key => {
             let places = with_places(key, scope, Moment::Request, None);
-            let reason = || format!("`{key}` has no counterpart as a key");
-            places.map(Some).ok_or_else(reason)
+            places
+                .map(Some)
+                .ok_or_else(|| LimitProblem::Key(key.to_owned()))
         }
     }
 }
 
 /// A limit of requests in flight.
-fn in_flight(directive: &Directive, scope: &Scope<'_>) -> Result<Keys, String> {
+fn in_flight(directive: &Directive, scope: &Scope<'_>) -> Result<Keys, LimitProblem> {
     let name = directive.argument(0);
     let zone = scope
         .zone("limit_conn_zone", "zone=", name)
-        .ok_or_else(|| format!("there is no zone `{name}`"))?;
+        .ok_or_else(|| LimitProblem::NoZone(name.to_owned()))?;
     let requests: u32 = directive.argument(1).parse().unwrap_or_default();
     if requests == 0 {
-        return Err(format!(
-            "`{}` is not a number above 0",
-            directive.argument(1)
-        ));
+        return Err(LimitProblem::Requests(directive.argument(1).to_owned()));
     }
     let mut limit = Keys::default();
     limit.set("requests", requests.to_string());
@@ -112,11 +125,11 @@ fn in_flight(directive: &Directive, scope: &Scope<'_>) -> Result<Keys, String> {
 }
 
 /// A limit of the rate of requests.
-fn rate(directive: &Directive, scope: &Scope<'_>) -> Result<Keys, String> {
+fn rate(directive: &Directive, scope: &Scope<'_>) -> Result<Keys, LimitProblem> {
     let name = directive.parameter("zone=").unwrap_or_default();
     let zone = scope
         .zone("limit_req_zone", "zone=", name)
-        .ok_or_else(|| format!("there is no zone `{name}`"))?;
+        .ok_or_else(|| LimitProblem::NoZone(name.to_owned()))?;
     let key = zone_key(zone, scope)?;
     let rate = zone.parameter("rate=").unwrap_or_default();
     let parsed = rate.split_once("r/").and_then(|(number, unit)| {
@@ -128,11 +141,11 @@ fn rate(directive: &Directive, scope: &Scope<'_>) -> Result<Keys, String> {
         };
         Some((requests, per))
     });
-    let (requests, per) = parsed.ok_or_else(|| format!("`{rate}` is not a rate"))?;
+    let (requests, per) = parsed.ok_or_else(|| LimitProblem::Rate(rate.to_owned()))?;
     let burst = directive
         .parameter("burst=")
         .map_or(Some(0), |it| it.parse::<u32>().ok());
-    let burst = burst.ok_or("its burst is not a number")?;
+    let burst = burst.ok_or(LimitProblem::NotNumber("burst"))?;
     let mut limit = Keys::default();
     limit.set("requests", requests.to_string());
     limit.set("per", toml_string(per));
@@ -144,7 +157,7 @@ fn rate(directive: &Directive, scope: &Scope<'_>) -> Result<Keys, String> {
         let undelayed = undelayed
             .parse::<u32>()
             .ok()
-            .ok_or("its delay is not a number")?;
+            .ok_or(LimitProblem::NotNumber("delay"))?;
         limit.set("at_once", undelayed.saturating_add(1).to_string());
     }
     if let Some(key) = key {

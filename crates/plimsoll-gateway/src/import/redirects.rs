@@ -5,12 +5,28 @@ use plimsoll_server::Moment;
 
 use super::Notes;
 use super::nginx::Directive;
+use super::patterns::UnknownExpression;
 use super::proxy::prefix_expression;
 use super::responses::REWRITES;
 use super::route::{Condition, Route};
 use super::scope::Scope;
 use super::toml::Keys;
-use super::variables::with_places;
+use super::variables::{NoCounterpart, with_places};
+
+/// Why a `rewrite` is no redirect of `plimsoll up`.
+#[derive(Debug, thiserror::Error)]
+enum RedirectProblem {
+    #[error(transparent)]
+    Target(#[from] NoCounterpart),
+    #[error(transparent)]
+    Expression(#[from] UnknownExpression),
+    #[error("the location is an expression by itself")]
+    LocationIsExpression,
+    #[error("it is within an expression of another form")]
+    OtherForm,
+    #[error("it matches paths that do not begin with `{0}`")]
+    Beyond(String),
+}
 
 /// Variables of nginx and their places in targets, longer ones before their beginnings.
 const PLACES: [(&str, &str); 10] = [
@@ -153,7 +169,7 @@ fn redirect(
     condition: &Condition<'_>,
     directive: &Directive,
     status: u16,
-) -> Result<Option<Route>, String> {
+) -> Result<Option<Route>, RedirectProblem> {
     let (from, to) = (directive.argument(0), directive.argument(1));
     let Some(path) = within(condition, from)? else {
         return Ok(None);
@@ -163,7 +179,7 @@ fn redirect(
         None => (to, true),
     };
     let target = redirect_target(to, Some(&path));
-    let target = target.ok_or_else(|| format!("`{to}` has a variable without a counterpart"))?;
+    let target = target.ok_or_else(|| NoCounterpart(to.to_owned()))?;
     let query = if has_query && !target.contains("{query}") {
         "{query}"
     } else {
@@ -202,10 +218,8 @@ enum Group {
 }
 
 /// An expression for the whole path of those requests of a location that `from` matches, with its groups.
-fn within(condition: &Condition<'_>, from: &str) -> Result<Option<String>, String> {
-    let compiled = regex::Regex::new(from).map_err(|_| {
-        format!("`{from}` is not a regular expression here (no look-around, no back-references)")
-    })?;
+fn within(condition: &Condition<'_>, from: &str) -> Result<Option<String>, RedirectProblem> {
+    let compiled = regex::Regex::new(from).map_err(|_| UnknownExpression(from.to_owned()))?;
     let all = ALL.iter().find(|(text, _)| *text == from);
     let prefix = match condition {
         Condition::Prefix(prefix) => Some((*prefix).to_owned()),
@@ -240,7 +254,7 @@ fn within(condition: &Condition<'_>, from: &str) -> Result<Option<String>, Strin
             (Group::None, _) => prefix_expression(&prefix.unwrap_or_default()),
             (Group::Path, _) => format!("({})", prefix_expression(&prefix.unwrap_or_default())),
             (Group::BelowSlash, _) => {
-                let prefix = prefix.ok_or("the location is an expression by itself")?;
+                let prefix = prefix.ok_or(RedirectProblem::LocationIsExpression)?;
                 let below = prefix.strip_prefix('/').unwrap_or(&prefix);
                 format!("/({})", prefix_expression(below))
             }
@@ -252,7 +266,7 @@ fn within(condition: &Condition<'_>, from: &str) -> Result<Option<String>, Strin
         let alike = matches!(condition, Condition::Regex(expression) if expression.contains(&format!(":{anchored})")));
         return match condition {
             Condition::Regex(expression) if same || alike => Ok(Some(expression.clone())),
-            _ => Err("it is within an expression of another form".to_owned()),
+            _ => Err(RedirectProblem::OtherForm),
         };
     };
     let (anchored, text) = match from.strip_prefix('^') {
@@ -268,9 +282,7 @@ fn within(condition: &Condition<'_>, from: &str) -> Result<Option<String>, Strin
         let start = text.find(|it| "\\.+*?()|[]{}^$".contains(it));
         let start = start.map_or(text, |at| text.get(..at).unwrap_or_default());
         if prefix != "/" && !start.starts_with(&prefix) {
-            return Err(format!(
-                "it matches paths that do not begin with `{prefix}`"
-            ));
+            return Err(RedirectProblem::Beyond(prefix));
         }
         return Ok(Some(format!("(?-i:{text}){end}")));
     }

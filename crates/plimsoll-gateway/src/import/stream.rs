@@ -20,6 +20,32 @@ pub(super) struct StreamText {
     pub(super) upstreams: Vec<UpstreamText>,
 }
 
+/// Why a server of `stream` does not listen at an address.
+#[derive(Debug, thiserror::Error)]
+enum StreamProblem {
+    #[error("`{0}` is not an address with a port")]
+    Address(String),
+    #[error("`proxy_timeout` is not a time")]
+    Timeout,
+    #[error("rules for addresses have no counterpart for datagrams")]
+    Datagrams,
+    #[error("it has no certificate")]
+    NoCertificate,
+    #[error("a certificate and its key are files")]
+    Certificate,
+    #[error("`proxy_protocol` needs the networks of the proxies: set `proxied_by`")]
+    ProxyProtocol,
+    #[error("no name leads to a server that is known")]
+    NoName,
+    #[error("`{name}` is used by {protocol} too")]
+    OtherProtocol {
+        name: String,
+        protocol: &'static str,
+    },
+    #[error("`{0}` is not a server with a port that is known")]
+    Server(String),
+}
+
 /// What the translation of servers reads; everything else of them is noted.
 const READ: [&str; 21] = [
     "allow",
@@ -179,10 +205,10 @@ impl Translation<'_> {
         pass: &Directive,
         (scope, addresses): (&Scope<'_>, Option<&Keys>),
         notes: &mut Notes,
-    ) -> Result<(), String> {
+    ) -> Result<(), StreamProblem> {
         let has = |flag: &str| listen.arguments.iter().any(|it| it == flag);
         let address = servers::address(listen.argument(0))
-            .ok_or_else(|| format!("`{}` is not an address with a port", listen.argument(0)))?;
+            .ok_or_else(|| StreamProblem::Address(listen.argument(0).to_owned()))?;
         let protocol = if has("udp") { "udp" } else { "tcp" };
         let mut keys = Keys::default();
         let variable = pass.argument(0);
@@ -193,16 +219,14 @@ impl Translation<'_> {
             keys.text("to", &to);
         }
         if let Some(time) = scope.last("proxy_timeout") {
-            let time = duration(time.argument(0)).ok_or("`proxy_timeout` is not a time")?;
+            let time = duration(time.argument(0)).ok_or(StreamProblem::Timeout)?;
             keys.text("idle_timeout", &time);
         }
         if scope.is("proxy_protocol", "on") {
             keys.text("proxy_protocol", "v1");
         }
         match addresses {
-            Some(_) if protocol == "udp" => {
-                return Err("rules for addresses have no counterpart for datagrams".to_owned());
-            }
+            Some(_) if protocol == "udp" => return Err(StreamProblem::Datagrams),
             Some(addresses) => keys.set("addresses", addresses.inline()),
             None => {}
         }
@@ -210,17 +234,15 @@ impl Translation<'_> {
         if has("ssl") {
             let file = scope.last("ssl_certificate");
             let key = scope.last("ssl_certificate_key");
-            let (file, key) = file.zip(key).ok_or("it has no certificate")?;
+            let (file, key) = file.zip(key).ok_or(StreamProblem::NoCertificate)?;
             if file.argument(0).contains('$') || key.argument(0).contains('$') {
-                return Err("a certificate and its key are files".to_owned());
+                return Err(StreamProblem::Certificate);
             }
             let (file, key) = (toml_string(file.argument(0)), toml_string(key.argument(0)));
             writeln!(text, "tls = {{ cert = {file}, key = {key} }}").ok();
         }
         if has("proxy_protocol") {
-            return Err(
-                "`proxy_protocol` needs the networks of the proxies: set `proxied_by`".to_owned(),
-            );
+            return Err(StreamProblem::ProxyProtocol);
         }
         writeln!(text, "{protocol} = {}", keys.inline()).ok();
         self.text.push_str(&text);
@@ -233,7 +255,7 @@ impl Translation<'_> {
         map: &Directive,
         keys: &mut Keys,
         notes: &mut Notes,
-    ) -> Result<(), String> {
+    ) -> Result<(), StreamProblem> {
         let condition = match map.argument(0) {
             "$ssl_preread_server_name" => "sni",
             _ => "alpn",
@@ -273,7 +295,7 @@ impl Translation<'_> {
             routes.push(format!("{{ {condition} = [{names}], to = {to} }}"));
         }
         if routes.is_empty() && keys.get("to").is_none() {
-            return Err("no name leads to a server that is known".to_owned());
+            return Err(StreamProblem::NoName);
         }
         if !routes.is_empty() {
             keys.set("routes", format!("[{}]", routes.join(", ")));
@@ -282,11 +304,14 @@ impl Translation<'_> {
     }
 
     /// The upstream of that name, or the server as a URL.
-    fn target(&mut self, name: &str, protocol: &'static str) -> Result<String, String> {
+    fn target(&mut self, name: &str, protocol: &'static str) -> Result<String, StreamProblem> {
         if self.upstreams.has(name) {
             let known = *self.of_scheme.entry(name.to_owned()).or_insert(protocol);
             if known != protocol {
-                return Err(format!("`{name}` is used by {known} too"));
+                return Err(StreamProblem::OtherProtocol {
+                    name: name.to_owned(),
+                    protocol: known,
+                });
             }
             self.upstreams.scheme(name, protocol);
             return Ok(name_of(name));
@@ -295,9 +320,7 @@ impl Translation<'_> {
             !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0)
         });
         if name.contains('$') || !has_port || name.starts_with("unix:") {
-            return Err(format!(
-                "`{name}` is not a server with a port that is known"
-            ));
+            return Err(StreamProblem::Server(name.to_owned()));
         }
         Ok(format!("{protocol}://{name}"))
     }

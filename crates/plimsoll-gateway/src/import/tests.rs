@@ -25,7 +25,7 @@ mod stream;
 mod variables;
 
 fn imported(text: &str) -> Imported {
-    let mut include = |_: &str| Err("there are no files here".to_owned());
+    let mut include = |_: &str| Err("there are no files here".into());
     let imported = import_nginx("nginx.conf", text, &mut include).unwrap();
     // Whatever is written loads.
     let problems = super::loads::problems(&imported.toml, Path::new(""));
@@ -408,7 +408,7 @@ fn included_files_stand_in_the_place_of_their_directive() {
             "conf.d/a.conf".to_owned(),
             "server { listen 81; frobnicate on; }".to_owned(),
         )]),
-        _ => Err(format!("{name}: no such file")),
+        _ => Err(format!("{name}: no such file").into()),
     };
     let text = "http { include conf.d/*.conf; }";
     let imported = import_nginx("nginx.conf", text, &mut include).unwrap();

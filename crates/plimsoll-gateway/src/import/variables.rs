@@ -7,6 +7,11 @@ use super::maps;
 use super::redirects::variable;
 use super::scope::Scope;
 
+/// A text that names a variable which nothing of `plimsoll up` stands for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` has a variable without a counterpart")]
+pub(super) struct NoCounterpart(pub(super) String);
+
 /// Variables with their places, and when these are known.
 const PLACES: &[(&str, &str, Moment)] = &[
     ("remote_addr", "{client}", Moment::Request),

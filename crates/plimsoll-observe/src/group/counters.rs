@@ -27,6 +27,18 @@ pub(crate) struct GroupCounters {
     number: Option<u64>,
 }
 
+/// A control group whose processor time is not counted.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the control group {path} does not count processor time: it is below {} in no hierarchy that does \
+     (with systemd: CPUAccounting=yes)",
+    mount.display()
+)]
+pub(crate) struct NotCounted {
+    path: String,
+    mount: PathBuf,
+}
+
 #[derive(Debug)]
 enum CpuFiles {
     V1(PathBuf),
@@ -34,8 +46,8 @@ enum CpuFiles {
 }
 
 impl GroupCounters {
-    /// The group at `path`, which begins with a slash; an error with the reason if its processor time is not counted.
-    pub(crate) fn open(machine: &Machine, path: &str) -> Result<Self, String> {
+    /// The group at `path`, which begins with a slash; an error if its processor time is not counted.
+    pub(crate) fn open(machine: &Machine, path: &str) -> Result<Self, NotCounted> {
         let mount = machine.groups();
         let below = path.trim_start_matches('/');
         // The directory of a hierarchy has the name of one controller or of all that share it.
@@ -55,11 +67,10 @@ impl GroupCounters {
                 (CpuFiles::V2(folder.clone()), folder, own.or(bounds))
             }
             (None, None) => {
-                return Err(format!(
-                    "the control group {path} does not count processor time: it is below {} in no hierarchy that does \
-                     (with systemd: CPUAccounting=yes)",
-                    mount.display()
-                ));
+                return Err(NotCounted {
+                    path: path.to_owned(),
+                    mount: mount.clone(),
+                });
             }
         };
         Ok(Self {

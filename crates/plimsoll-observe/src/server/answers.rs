@@ -14,9 +14,9 @@ use url::form_urlencoded;
 
 use crate::server::description;
 use crate::server::open_targets::{NoFigures, OpenTargets};
-use crate::server::stream::{self, Streams};
+use crate::server::stream::{self, IntervalProblem, Streams};
 use crate::server::token::BearerToken;
-use crate::target_name::{TargetKind, TargetName};
+use crate::target_name::{TargetKind, TargetName, TargetNameError};
 
 /// Targets of one request.
 const MOST_TARGETS: usize = 16;
@@ -38,7 +38,9 @@ impl Respond {
     fn samples(&self, request: &Request<'_>, is_stream: bool) -> Answer {
         let wanted = match Wanted::parse(request.query.unwrap_or_default(), is_stream) {
             Ok(wanted) => wanted,
-            Err(detail) => return Answer::now(problem(StatusCode::BAD_REQUEST, &detail)),
+            Err(detail) => {
+                return Answer::now(problem(StatusCode::BAD_REQUEST, &detail.to_string()));
+            }
         };
         let (targets, _) = &*self.shared;
         if let Some(other) = wanted.targets.iter().find(|it| !targets.allows(it)) {
@@ -113,6 +115,22 @@ impl Action for Respond {
     }
 }
 
+/// Why a request asks for nothing that is known.
+#[derive(Debug, thiserror::Error)]
+enum WantedProblem {
+    #[error(transparent)]
+    Name(#[from] TargetNameError),
+    #[error(transparent)]
+    Interval(#[from] IntervalProblem),
+    #[error("there is no parameter `{}`", .0.escape_default())]
+    Parameter(String),
+    #[error(
+        "name 1 to {MOST_TARGETS} targets, such as ?unit=postgresql; kinds are {}",
+        TargetKind::ALL.map(TargetKind::name).join(", ")
+    )]
+    Targets,
+}
+
 /// What a request asks for.
 #[derive(Debug, PartialEq, Eq)]
 struct Wanted {
@@ -122,24 +140,20 @@ struct Wanted {
 
 impl Wanted {
     /// - `is_stream`: it may say how often.
-    fn parse(query: &str, is_stream: bool) -> Result<Self, String> {
+    fn parse(query: &str, is_stream: bool) -> Result<Self, WantedProblem> {
         let mut targets = Vec::new();
         let mut every = stream::USUAL;
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             if let Some(kind) = TargetKind::named(&name) {
-                let target = TargetName::new(kind, &value).map_err(|error| error.to_string())?;
-                targets.push(target);
+                targets.push(TargetName::new(kind, &value)?);
             } else if name == "every" && is_stream {
                 every = stream::interval(&value)?;
             } else {
-                return Err(format!("there is no parameter `{}`", name.escape_default()));
+                return Err(WantedProblem::Parameter(name.into_owned()));
             }
         }
         if targets.is_empty() || targets.len() > MOST_TARGETS {
-            return Err(format!(
-                "name 1 to {MOST_TARGETS} targets, such as ?unit=postgresql; kinds are {}",
-                TargetKind::ALL.map(TargetKind::name).join(", ")
-            ));
+            return Err(WantedProblem::Targets);
         }
         Ok(Self { targets, every })
     }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use http_body::Frame;
 use http_body_util::StreamBody;
-use plimsoll_model::parse_duration;
+use plimsoll_model::{UnitError, parse_duration};
 use plimsoll_server::{ResponseBody, StreamError};
 use tokio::time::{Interval, MissedTickBehavior};
 
@@ -32,11 +32,20 @@ pub(super) struct Streams {
     open: Rc<Cell<usize>>,
 }
 
+/// An interval that no stream has.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum IntervalProblem {
+    #[error("every: {0}")]
+    Duration(UnitError),
+    #[error("every: 10ms to 1m")]
+    Bounds,
+}
+
 /// The interval that a client wants.
-pub(super) fn interval(text: &str) -> Result<Duration, String> {
-    let every = parse_duration(text).map_err(|error| format!("every: {error}"))?;
+pub(super) fn interval(text: &str) -> Result<Duration, IntervalProblem> {
+    let every = parse_duration(text).map_err(IntervalProblem::Duration)?;
     if every < BOUNDS.0 || every > BOUNDS.1 {
-        return Err("every: 10ms to 1m".to_owned());
+        return Err(IntervalProblem::Bounds);
     }
     Ok(every)
 }

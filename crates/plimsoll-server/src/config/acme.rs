@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use http::Uri;
+use http::uri::InvalidUri;
 use plimsoll_model::{Secret, with_causes};
 use plimsoll_wire::tls::{TlsSettings, Trust};
 
@@ -206,20 +207,42 @@ fn names(table: &mut Table<'_>) -> Option<Vec<String>> {
     Some(names.iter().map(|name| name.to_ascii_lowercase()).collect())
 }
 
-fn directory(text: &str) -> Result<String, String> {
+/// Why a text is not the directory of an authority.
+#[derive(Debug, thiserror::Error)]
+enum DirectoryProblem {
+    #[error("`{text}` is no URL: {cause}")]
+    Url { text: String, cause: InvalidUri },
+    #[error("`{0}` must begin with https:// (RFC 8555)")]
+    NotProtected(String),
+}
+
+/// A challenge that is not known.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is neither \"http-01\" nor \"tls-alpn-01\"")]
+struct UnknownChallenge(String);
+
+/// A key in another form than that of authorities.
+#[derive(Debug, thiserror::Error)]
+#[error("must be in base64url")]
+struct NotBase64;
+
+fn directory(text: &str) -> Result<String, DirectoryProblem> {
     let url: Result<Uri, _> = text.parse();
-    let url = url.map_err(|error| format!("`{text}` is no URL: {error}"))?;
+    let url = url.map_err(|cause| DirectoryProblem::Url {
+        text: text.to_owned(),
+        cause,
+    })?;
     if url.scheme_str() != Some("https") || url.authority().is_none() {
-        return Err(format!("`{text}` must begin with https:// (RFC 8555)"));
+        return Err(DirectoryProblem::NotProtected(text.to_owned()));
     }
     Ok(text.to_owned())
 }
 
-fn challenge(text: &str) -> Result<ChallengeKind, String> {
+fn challenge(text: &str) -> Result<ChallengeKind, UnknownChallenge> {
     let found = ChallengeKind::ALL
         .into_iter()
         .find(|kind| kind.name() == text);
-    found.ok_or_else(|| format!("`{text}` is neither \"http-01\" nor \"tls-alpn-01\""))
+    found.ok_or_else(|| UnknownChallenge(text.to_owned()))
 }
 
 fn mail(text: &str) -> String {
@@ -242,7 +265,7 @@ fn external_account(mut table: Table<'_>) -> Option<ExternalAccount> {
         Some(value) => as_text(&value).and_then(|text| {
             let text = text.trim_end_matches('=');
             let decoded = BASE64_URL_SAFE_NO_PAD.decode(text);
-            let decoded = decoded.map_err(|_| "must be in base64url".to_owned());
+            let decoded = decoded.map_err(|_| NotBase64);
             value.check(decoded).map(|_| Secret::new(text))
         }),
     };

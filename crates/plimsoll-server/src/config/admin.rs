@@ -53,11 +53,16 @@ pub(super) fn compile(
     Some(listener(address?, admin))
 }
 
+/// A text that is no address of a port.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is not an address with a port")]
+pub(super) struct NoPort(String);
+
 /// The address of a text in any form that listeners take.
-pub(super) fn port_of(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn port_of(text: &str) -> Result<SocketAddr, NoPort> {
     let address = text.parse::<Address>().ok();
     let port = address.and_then(|address| address.port());
-    port.ok_or_else(|| format!("`{text}` is not an address with a port"))
+    port.ok_or_else(|| NoPort(text.to_owned()))
 }
 
 /// The token that clients have to present, if there is one.

@@ -407,7 +407,7 @@ impl Snippets<'_, '_> {
             let lines = lines.iter().map(|line| with_arguments(line, given));
             return Ok(lines.collect());
         }
-        let files = (self.include)(name).map_err(|reason| wrong_at(line, &reason))?;
+        let files = (self.include)(name).map_err(|error| wrong_at(line, &error.to_string()))?;
         let mut lines = Vec::new();
         for (file, text) in files {
             lines.extend(blocks(&file, &text, notes)?);

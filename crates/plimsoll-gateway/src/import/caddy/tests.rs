@@ -10,7 +10,7 @@ fn imported(text: &str) -> Imported {
             "sites/a".to_owned(),
             "a.test {\n\trespond a\n}\n".to_owned(),
         )]),
-        _ => Err("there are no files here".to_owned()),
+        _ => Err("there are no files here".into()),
     };
     let imported = import_caddy("Caddyfile", text, &mut include).unwrap();
     // What is written loads.
@@ -208,7 +208,7 @@ fn what_the_environment_says_has_a_name_that_stands_for_it() {
 
 #[test]
 fn errors_have_their_line() {
-    let mut include = |_: &str| Err("no such file".to_owned());
+    let mut include = |_: &str| Err("no such file".into());
     for (text, expected) in [
         (
             "a.test {\n\trespond x\n",
@@ -400,7 +400,7 @@ proptest! {
     #[test]
     fn any_text_is_refused_or_becomes_a_configuration_that_loads(numbers in prop::collection::vec(0..WORDS.len(), 0..60), text in ".{0,80}") {
         let words: Vec<_> = numbers.iter().map(|number| WORDS[*number]).collect();
-        let mut include = |_: &str| Err("no such file".to_owned());
+        let mut include = |_: &str| Err("no such file".into());
         for file in [words.join(" "), text] {
             if let Ok(imported) = import_caddy("Caddyfile", &file, &mut include) {
                 let problems = crate::import::loads::problems(&imported.toml, Path::new(""));

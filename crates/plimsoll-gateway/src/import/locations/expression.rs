@@ -4,18 +4,32 @@ use plimsoll_server::PathCondition;
 
 use super::super::Notes;
 use super::super::access;
-use super::super::patterns::{Kind, without_look_around};
+use super::super::patterns::{Kind, UnknownExpression, without_look_around};
 use super::super::route::Route;
 use super::super::toml::Keys;
 use super::Location;
+
+/// Why an expression has no counterpart.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ExpressionProblem {
+    #[error("`{0}` names bytes that are no characters")]
+    Bytes(String),
+    #[error("`{pattern}` is not known to match below `{below}` alone")]
+    Below { pattern: String, below: String },
+    #[error(transparent)]
+    Unknown(#[from] UnknownExpression),
+}
 
 /// The expression of a location, which may match anywhere, as one for the whole path. Within a prefix it is for paths
 /// below that prefix, or for more if it keeps somebody out and may match a part of the prefix too.
 ///
 /// Bytes that are written one by one (`\xc3\xa9`) are the characters that they make.
-pub(super) fn expression(location: &Location<'_>, pattern: &str) -> Result<String, String> {
+pub(super) fn expression(
+    location: &Location<'_>,
+    pattern: &str,
+) -> Result<String, ExpressionProblem> {
     let Some(pattern) = &with_characters(pattern) else {
-        return Err(format!("`{pattern}` names bytes that are no characters"));
+        return Err(ExpressionProblem::Bytes(pattern.to_owned()));
     };
     let text = pattern.as_str();
     // A slash at the end may be that with which the expression begins.
@@ -28,9 +42,10 @@ pub(super) fn expression(location: &Location<'_>, pattern: &str) -> Result<Strin
         (Some(rest), Some((below, _)))
             if !location.is_closing && !rest.starts_with(&regex::escape(below)) =>
         {
-            return Err(format!(
-                "`{pattern}` is not known to match below `{below}` alone"
-            ));
+            return Err(ExpressionProblem::Below {
+                pattern: pattern.clone(),
+                below: below.to_owned(),
+            });
         }
         (Some(rest), _) => (String::new(), rest),
         (None, Some((below, between)))
@@ -52,24 +67,25 @@ pub(super) fn expression(location: &Location<'_>, pattern: &str) -> Result<Strin
     let whole = format!("{before}(?{case}:{text}){after}");
     match PathCondition::regex(&whole) {
         Ok(_) => Ok(whole),
-        Err(_) => Err(format!(
-            "`{}` is not a regular expression here (no look-around, no back-references)",
-            location.pattern
-        )),
+        Err(_) => Err(UnknownExpression(location.pattern.to_owned()).into()),
     }
 }
 
 /// A 403 for what an expression without a counterpart keeps somebody out of: other locations must not let them in.
-pub(super) fn closed(location: &Location<'_>, reason: &str, notes: &mut Notes) -> Option<Route> {
+pub(super) fn closed(
+    location: &Location<'_>,
+    problem: &ExpressionProblem,
+    notes: &mut Notes,
+) -> Option<Route> {
     if !location.is_closing {
-        notes.add(location.directive, format!("left out: {reason}"));
+        notes.add(location.directive, format!("left out: {problem}"));
         return None;
     }
     let wider = expression(location, &without_look_around(location.pattern));
     let wider = wider.unwrap_or_else(|_| "/.*".to_owned());
     notes.add(
         location.directive,
-        format!("paths that match `{wider}` respond with 403: {reason}"),
+        format!("paths that match `{wider}` respond with 403: {problem}"),
     );
     let mut keys = Keys::default();
     keys.text("regex", &wider);

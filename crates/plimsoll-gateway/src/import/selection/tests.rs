@@ -37,7 +37,7 @@ impl RouteInput for Sent<'_> {
 }
 
 fn translated(text: &str) -> (String, Vec<String>) {
-    let mut include = |_: &str| Err("there are no files here".to_owned());
+    let mut include = |_: &str| Err("there are no files here".into());
     let imported = import_nginx("nginx.conf", text, &mut include).unwrap();
     let problems = loads::problems(&imported.toml, Path::new(""));
     assert!(problems.is_empty(), "{problems:?}\n{}", imported.toml);
@@ -354,7 +354,7 @@ fn the_model_chooses_as_nginx_does() {
         location ~ \.p$ { }
         location ~* \.Q$ { location ~ z { } }
     }";
-    let parsed = nginx::parse("n", server, &mut |_| Err(String::new())).unwrap();
+    let parsed = nginx::parse("n", server, &mut |_| Err("".into())).unwrap();
     let scope = Scope::new(&[]).within(&parsed[0].block);
     let selection = Selection::new(&parsed[0], &scope);
     for (path, expected) in [
@@ -592,7 +592,7 @@ fn whatever_nginx_keeps_somebody_out_of_is_closed() {
             "server {{ listen 80; root /srv; {rewrite}\n{} }}",
             written(&specs, "")
         );
-        let parsed = nginx::parse("n", &text, &mut |_| Err(String::new())).unwrap();
+        let parsed = nginx::parse("n", &text, &mut |_| Err("".into())).unwrap();
         let scope = Scope::new(&[]).within(&parsed[0].block);
         let selection = Selection::new(&parsed[0], &scope);
         let (toml, _) = translated(&text);

@@ -19,7 +19,7 @@ fn every_configuration_of_the_repository_loads() {
             let path = entry.unwrap().path();
             let is_nginx = path.extension().is_none_or(|it| it == "conf") && path.is_file();
             let text = fs::read_to_string(&path);
-            let mut include = |_: &str| Err("there are no files here".to_owned());
+            let mut include = |_: &str| Err("there are no files here".into());
             let is_whole = |text: &String| import_nginx("n", text, &mut include).is_ok();
             if let Some(text) = text.ok().filter(|_| is_nginx).filter(is_whole) {
                 imported(&text);

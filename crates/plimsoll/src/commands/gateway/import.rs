@@ -98,13 +98,13 @@ fn with_files(
         let files = matching(&directory.join(pattern));
         let is_pattern = pattern.contains(['*', '?']);
         if files.is_empty() && !is_pattern {
-            return Err(format!("cannot read {pattern}: no such file"));
+            return Err(format!("cannot read {pattern}: no such file").into());
         }
         let read = |file: PathBuf| {
             let name = file.display().to_string();
             match fs::read_to_string(&file) {
                 Ok(text) => Ok((name, text)),
-                Err(error) => Err(format!("cannot read {name}: {error}")),
+                Err(error) => Err(format!("cannot read {name}: {error}").into()),
             }
         };
         files.into_iter().map(read).collect()
