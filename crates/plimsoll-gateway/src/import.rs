@@ -50,6 +50,8 @@ mod redirects;
 
 mod responses;
 
+mod rows;
+
 mod scope;
 
 mod selection;

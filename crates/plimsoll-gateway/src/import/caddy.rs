@@ -2,13 +2,9 @@
 //!
 //! Source: Caddy's documentation, "Caddyfile" (concepts, directives, matchers, options).
 
-mod actions;
-
 mod handlers;
 
 mod layers;
-
-mod maps;
 
 mod matcher;
 
@@ -17,8 +13,6 @@ mod proxies;
 mod responses;
 
 mod rewriting;
-
-mod rows;
 
 mod sites;
 

@@ -2,14 +2,15 @@
 
 use super::super::Notes;
 use super::super::nginx::Directive;
+use super::super::rows::actions::{Action, Response, answer, not_translated};
+use super::super::rows::matcher::Matcher;
+use super::super::rows::paths::PathMatch;
+use super::super::rows::steps::{Block, Step, Within};
 use super::super::upstreams::UpstreamText;
-use super::actions::{Action, Response};
-use super::layers::{Layer, keeps_out, layer};
-use super::matcher::{Matcher, Named, PathMatch};
+use super::layers::{keeps_out, layer};
+use super::matcher::Named;
 use super::proxies;
-use super::responses::{
-    answer, error, files, files_keys, not_translated, redirect, response, stripping,
-};
+use super::responses::{error, files, files_keys, redirect, response, stripping};
 use super::rewriting::Rewriting;
 use super::untranslated::Untranslated;
 
@@ -21,40 +22,6 @@ pub(super) struct Scope<'s> {
     /// The prefix that `handle_path` takes off, without a slash at its end.
     pub(super) stripped: Option<String>,
     pub(super) notes: &'s mut Notes,
-}
-
-/// The steps of a site, `handle` or `route`, in the order in which requests pass them.
-#[derive(Debug, Default)]
-pub(super) struct Block(pub(super) Vec<Step>);
-
-/// What one directive does.
-#[derive(Debug)]
-pub(super) enum Step {
-    /// Requests pass it.
-    Layer(Layer),
-    /// It responds, by the first of these that is for a request.
-    Actions {
-        matcher: Matcher,
-        actions: Vec<Action>,
-    },
-    /// It has steps of its own.
-    Within {
-        matcher: Matcher,
-        directive: Directive,
-        block: Block,
-        kind: Within,
-    },
-}
-
-/// What follows steps within a block that do not respond.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Within {
-    /// `handle`: what follows all blocks of that kind.
-    Handle,
-    /// `handle_path`, with what it takes off: nothing.
-    HandlePath(String),
-    /// `route`: all that follows.
-    Route,
 }
 
 /// Directives in the order in which Caddy sorts them, and whether they respond; others come first.

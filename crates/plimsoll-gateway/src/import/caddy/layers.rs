@@ -3,9 +3,11 @@
 use plimsoll_model::document::{toml_key, toml_string};
 
 use super::super::nginx::Directive;
-use super::actions::{Fields, Passed};
+use super::super::rows::actions::{Fields, Passed};
+use super::super::rows::matcher::Matcher;
+use super::super::rows::steps::Layer;
 use super::handlers::Scope;
-use super::matcher::{Matcher, Named};
+use super::matcher::Named;
 use super::proxies;
 use super::values::{size, with_places};
 
@@ -39,15 +41,7 @@ pub(super) fn keeps_out(directive: &Directive) -> bool {
         || name == "respond" && directive.arguments.iter().any(is_error)
         || directive.block.iter().any(keeps_out)
 }
-/// Something that every request of a matcher passes.
-#[derive(Debug)]
-pub(super) struct Layer {
-    pub(super) matcher: Matcher,
-    pub(super) passed: Passed,
-    pub(super) directive: Directive,
-    /// It keeps clients out.
-    pub(super) is_guard: bool,
-}
+
 /// What a directive that does not respond makes of the requests that pass it.
 pub(super) fn layer(
     directive: &Directive,

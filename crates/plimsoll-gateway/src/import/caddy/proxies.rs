@@ -5,9 +5,9 @@ use std::rc::Rc;
 use plimsoll_model::document::toml_string;
 
 use super::super::nginx::Directive;
+use super::super::rows::actions::Response;
 use super::super::toml::Keys;
 use super::super::upstreams::UpstreamText;
-use super::actions::Response;
 use super::handlers::Scope;
 use super::untranslated::Untranslated;
 use super::values::{duration, size, with_places};

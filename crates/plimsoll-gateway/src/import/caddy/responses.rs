@@ -3,10 +3,11 @@
 use plimsoll_model::document::toml_string;
 
 use super::super::nginx::Directive;
+use super::super::rows::actions::{Response, answer};
+use super::super::rows::matcher::Matcher;
+use super::super::rows::paths::PathMatch;
 use super::super::toml::Keys;
-use super::actions::Response;
 use super::handlers::Scope;
-use super::matcher::{Matcher, PathMatch};
 use super::untranslated::Untranslated;
 use super::values::with_places;
 
@@ -36,23 +37,6 @@ pub(super) fn stripping(matcher: &Matcher, is_whole: bool) -> Option<(String, Ma
             ..matcher.clone()
         },
     ))
-}
-
-/// `rewrite` of a proxy that takes a beginning off.
-pub(super) fn without_prefix(prefix: &str) -> String {
-    let from = format!("^{}/*", regex::escape(prefix.trim_end_matches('/')));
-    format!("{{ from = {}, to = \"/\" }}", toml_string(&from))
-}
-
-pub(super) fn not_translated() -> Response {
-    Response::Other(answer("501", "not translated\n"))
-}
-
-pub(super) fn answer(status: &str, body: &str) -> Keys {
-    let mut keys = Keys::default();
-    let body = toml_string(body);
-    keys.set("respond", format!("{{ status = {status}, body = {body} }}"));
-    keys
 }
 
 /// `redir TO [CODE]`.

@@ -1,8 +1,10 @@
 //! Directives that change the path before others look at it.
 
 use super::super::nginx::Directive;
-use super::handlers::Within;
-use super::matcher::{Matcher, Named, PathMatch};
+use super::super::rows::matcher::Matcher;
+use super::super::rows::paths::PathMatch;
+use super::super::rows::steps::Within;
+use super::matcher::Named;
 
 /// Changes of the path, in their order.
 #[derive(Debug, Clone, Default)]

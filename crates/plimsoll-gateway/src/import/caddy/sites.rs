@@ -8,13 +8,13 @@ use plimsoll_model::document::toml_string;
 use super::super::Notes;
 use super::super::nginx::Directive;
 use super::super::route::Route;
+use super::super::rows::Rows;
+use super::super::rows::maps::Maps;
 use super::super::toml::Keys;
 use super::super::upstreams::UpstreamText;
 use super::handlers::{Scope, steps};
-use super::maps::Maps;
 use super::matcher::{Named, networks_of};
 use super::rewriting::Rewriting;
-use super::rows::Rows;
 use super::syntax::SiteBlock;
 use super::values::duration;
 
@@ -167,7 +167,9 @@ impl Sites {
         for ((port, _), hosts) in &hosts {
             for host in hosts {
                 for action in &rows.0 {
-                    for keys in action.routes(host.as_deref(), *port, &mut self.maps) {
+                    for keys in
+                        action.routes(host.as_deref(), &listener_name(*port), &mut self.maps)
+                    {
                         self.routes.push(match &action.name {
                             None => Route::new(&keys, &action.directive),
                             Some(name) => Route::named(name, &keys, &action.directive),
@@ -400,6 +402,6 @@ fn is_label(text: &str) -> bool {
 }
 
 /// The name of the listener at a port.
-pub(super) fn listener_name(port: u16) -> String {
+fn listener_name(port: u16) -> String {
     format!("port-{port}")
 }

@@ -5,25 +5,24 @@ use plimsoll_model::document::toml_string;
 use super::super::nginx::Directive;
 use super::super::toml::Keys;
 use super::maps::Maps;
-use super::matcher::{Matcher, PathMatch};
-use super::responses::{answer, without_prefix};
-use super::sites::listener_name;
+use super::matcher::Matcher;
+use super::paths::PathMatch;
 
 /// Something that responds, and when.
 #[derive(Debug, Clone)]
-pub(super) struct Action {
-    pub(super) matcher: Matcher,
-    pub(super) response: Response,
+pub(in crate::import) struct Action {
+    pub(in crate::import) matcher: Matcher,
+    pub(in crate::import) response: Response,
     /// What requests pass before it.
-    pub(super) passed: Passed,
-    pub(super) directive: Directive,
+    pub(in crate::import) passed: Passed,
+    pub(in crate::import) directive: Directive,
     /// Other routes lead to it, clients do not.
-    pub(super) name: Option<String>,
+    pub(in crate::import) name: Option<String>,
 }
 
 /// The action of a route. What `handle_path` takes off is the value of `strip`, until [`Action::settle`].
 #[derive(Debug, Clone)]
-pub(super) enum Response {
+pub(in crate::import) enum Response {
     /// The keys of `proxy`.
     Proxy(Keys),
     /// The keys of `files`, and the route that takes what is no file.
@@ -34,27 +33,31 @@ pub(super) enum Response {
 
 /// What requests and responses pass.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Passed {
-    pub(super) keys: Keys,
-    pub(super) request: Fields,
-    pub(super) response: Fields,
+pub(in crate::import) struct Passed {
+    pub(in crate::import) keys: Keys,
+    pub(in crate::import) request: Fields,
+    pub(in crate::import) response: Fields,
     /// `auth` of a proxy.
-    pub(super) auth: Option<String>,
+    pub(in crate::import) auth: Option<String>,
     /// `max_request` of a proxy.
-    pub(super) max_request: Option<String>,
+    pub(in crate::import) max_request: Option<String>,
     /// Something that keeps clients out cannot be said: they are all kept out.
-    pub(super) is_closed: bool,
+    pub(in crate::import) is_closed: bool,
 }
 
 /// Changes of fields.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Fields {
-    pub(super) set: Keys,
-    pub(super) add: Keys,
-    pub(super) removed: Vec<String>,
+pub(in crate::import) struct Fields {
+    pub(in crate::import) set: Keys,
+    pub(in crate::import) add: Keys,
+    pub(in crate::import) removed: Vec<String>,
 }
 impl Action {
-    pub(super) fn new(matcher: Matcher, response: Response, directive: &Directive) -> Self {
+    pub(in crate::import) fn new(
+        matcher: Matcher,
+        response: Response,
+        directive: &Directive,
+    ) -> Self {
         Self {
             matcher,
             response,
@@ -73,7 +76,7 @@ impl Action {
     }
 
     /// Makes expressions of prefixes that a folder would be looked up without, though nothing takes them off.
-    pub(super) fn keep_prefixes(&mut self) {
+    pub(in crate::import) fn keep_prefixes(&mut self) {
         let taken = self.taken().unwrap_or_default();
         if !matches!(self.response, Response::Files(..)) {
             return;
@@ -86,7 +89,7 @@ impl Action {
     }
 
     /// Writes what is taken off in the way that fits the paths.
-    pub(super) fn settle(&mut self) {
+    pub(in crate::import) fn settle(&mut self) {
         let Some(taken) = self.taken() else {
             return;
         };
@@ -107,14 +110,21 @@ impl Action {
     }
 
     /// One route for each of its paths.
-    pub(super) fn routes(&self, host: Option<&str>, port: u16, maps: &mut Maps) -> Vec<Keys> {
+    ///
+    /// - `listen`: the name of the listener.
+    pub(in crate::import) fn routes(
+        &self,
+        host: Option<&str>,
+        listen: &str,
+        maps: &mut Maps,
+    ) -> Vec<Keys> {
         let paths: Vec<Option<&PathMatch>> = match self.matcher.paths.as_slice() {
             [] => vec![None],
             paths => paths.iter().map(Some).collect(),
         };
         let made = paths.into_iter().map(|path| {
             let mut keys = Keys::default();
-            keys.text("listen", &listener_name(port));
+            keys.text("listen", listen);
             if let Some(host) = host {
                 keys.text("host", host.trim_matches(['[', ']']));
             }
@@ -176,6 +186,23 @@ impl Action {
     }
 }
 
+/// `rewrite` of a proxy that takes a beginning off.
+pub(in crate::import) fn without_prefix(prefix: &str) -> String {
+    let from = format!("^{}/*", regex::escape(prefix.trim_end_matches('/')));
+    format!("{{ from = {}, to = \"/\" }}", toml_string(&from))
+}
+
+pub(in crate::import) fn not_translated() -> Response {
+    Response::Other(answer("501", "not translated\n"))
+}
+
+pub(in crate::import) fn answer(status: &str, body: &str) -> Keys {
+    let mut keys = Keys::default();
+    let body = toml_string(body);
+    keys.set("respond", format!("{{ status = {status}, body = {body} }}"));
+    keys
+}
+
 /// The text of a value of TOML, which is written as in JSON.
 fn text(value: &str) -> Option<String> {
     serde_json::from_str(value).ok()
@@ -183,7 +210,7 @@ fn text(value: &str) -> Option<String> {
 
 impl Passed {
     /// The same, and that of another layer.
-    pub(super) fn join(&mut self, other: &Self) {
+    pub(in crate::import) fn join(&mut self, other: &Self) {
         // A route has one of each, and clients have to get past both.
         let basic = |it: &Self| it.keys.get("basic_auth").map(str::to_owned);
         let is_double = |one: Option<String>, other: Option<String>| {
@@ -207,7 +234,7 @@ impl Passed {
 }
 
 impl Fields {
-    pub(super) fn join(&mut self, other: &Self) {
+    pub(in crate::import) fn join(&mut self, other: &Self) {
         self.set.inherit(&other.set);
         self.add.inherit(&other.add);
         self.removed.extend(other.removed.iter().cloned());

@@ -9,7 +9,7 @@ use super::matcher::{Clients, Matcher};
 
 /// Maps that say whether a client is in some networks, each once.
 #[derive(Debug, Default)]
-pub(super) struct Maps(Vec<Vec<String>>);
+pub(in crate::import) struct Maps(Vec<Vec<String>>);
 
 impl Maps {
     fn name(&mut self, clients: &Clients) -> String {
@@ -22,7 +22,7 @@ impl Maps {
     }
 
     /// `[map.NAME]` of each.
-    pub(super) fn write(&self, out: &mut String) {
+    pub(in crate::import) fn write(&self, out: &mut String) {
         for (at, networks) in self.0.iter().enumerate() {
             let mut table = Keys::default();
             for network in networks {
@@ -40,7 +40,7 @@ impl Maps {
 
 impl Matcher {
     /// Writes its conditions but those on the path.
-    pub(super) fn set(&self, keys: &mut Keys, maps: &mut Maps) {
+    pub(in crate::import) fn set(&self, keys: &mut Keys, maps: &mut Maps) {
         if !self.methods.is_empty() {
             keys.set("method", format!("[{}]", self.methods.join(", ")));
         }

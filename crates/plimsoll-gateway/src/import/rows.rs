@@ -1,15 +1,25 @@
 //! Steps as rows, of which the first that is for a request responds to it.
 //!
-//! Caddy leads a request through the steps of a site; routes are chosen by conditions. So what follows a step is put together
-//! before it: the rows of a block are those of its first step, narrowed to what that is for, and then those of what follows.
+//! Servers such as Caddy lead a request through steps in their order; routes are chosen by conditions. So what follows a step is
+//! put together before it: the rows of a block are those of its first step, narrowed to what that is for, and then those of what
+//! follows.
 
-use super::super::Notes;
-use super::super::nginx::Directive;
-use super::actions::{Action, Response};
-use super::handlers::{Block, Step, Within};
-use super::layers::Layer;
-use super::matcher::{Matcher, PathMatch};
-use super::responses::{answer, not_translated};
+pub(super) mod actions;
+
+pub(super) mod maps;
+
+pub(super) mod matcher;
+
+pub(super) mod paths;
+
+pub(super) mod steps;
+
+use self::actions::{Action, Response, answer, not_translated};
+use self::matcher::Matcher;
+use self::paths::PathMatch;
+use self::steps::{Block, Layer, Step, Within};
+use super::Notes;
+use super::nginx::Directive;
 
 /// So many rows a site may come to.
 const MOST: usize = 1000;
