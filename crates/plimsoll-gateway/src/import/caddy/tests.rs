@@ -283,6 +283,15 @@ fn what_comes_first_in_caddy_is_tried_first() {
                 format!("prefix = \"/\"; {}", proxy("b")),
             ],
         ),
+        // GET is not HEAD.
+        (
+            "@get method GET\nrespond @get got 200\n@post method POST PUT\nrespond @post sent 200\nrespond 403".to_owned(),
+            vec![
+                "prefix = \"/\"; places = { method = [\"GET\"] }; respond = { status = 200, body = \"got\" }".to_owned(),
+                "prefix = \"/\"; method = [\"POST\", \"PUT\"]; respond = { status = 200, body = \"sent\" }".to_owned(),
+                format!("prefix = \"/\"; {no}"),
+            ],
+        ),
         // A path is another one once it is rewritten.
         (
             "uri strip_prefix /app\nrespond /in/* 403\nreverse_proxy a:80".to_owned(),

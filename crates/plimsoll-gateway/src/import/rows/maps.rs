@@ -41,15 +41,22 @@ impl Maps {
 impl Matcher {
     /// Writes its conditions but those on the path.
     pub(in crate::import) fn set(&self, keys: &mut Keys, maps: &mut Maps) {
+        let mut places = Keys::default();
         if !self.methods.is_empty() {
-            keys.set("method", format!("[{}]", self.methods.join(", ")));
+            let methods = format!("[{}]", self.methods.join(", "));
+            let has = |method: &str| self.methods.iter().any(|it| *it == toml_string(method));
+            // GET of a route includes HEAD.
+            if has("GET") && !has("HEAD") {
+                places.set("method", methods);
+            } else {
+                keys.set("method", methods);
+            }
         }
         for (key, table) in [("header", &self.fields), ("query", &self.query)] {
             if !table.is_empty() {
                 keys.set(key, table.inline());
             }
         }
-        let mut places = Keys::default();
         if let Some(scheme) = &self.scheme {
             places.set("scheme", scheme.clone());
         }
