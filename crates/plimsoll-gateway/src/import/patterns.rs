@@ -110,3 +110,57 @@ fn behind_group(text: &str) -> &str {
     }
     ""
 }
+
+/// The characters that all texts of an expression begin with.
+pub(super) fn literal_start(expression: &str) -> String {
+    let mut literal = String::new();
+    let mut characters = expression.chars().peekable();
+    // Of several branches each may begin in its own way.
+    if branches(expression).len() > 1 {
+        return literal;
+    }
+    while let Some(character) = characters.next() {
+        let character = match character {
+            '\\' => match characters.next() {
+                Some(escaped) if !escaped.is_alphanumeric() => escaped,
+                _ => break,
+            },
+            it if "^$.|?*+()[]{}".contains(it) => break,
+            it => it,
+        };
+        // It may be there never, or often.
+        if characters.peek().is_some_and(|it| "?*{".contains(*it)) {
+            break;
+        }
+        literal.push(character);
+    }
+    literal
+}
+
+/// The branches of an expression, which are parted by a `|` that is in no group and no class.
+pub(super) fn branches(expression: &str) -> Vec<&str> {
+    let mut branches = Vec::new();
+    let (mut depth, mut begun) = (0_usize, 0);
+    // Where the characters of the class begin that this is in: a `]` there is one of them.
+    let mut class = None;
+    let mut characters = expression.char_indices().peekable();
+    while let Some((at, character)) = characters.next() {
+        match (class, character) {
+            (_, '\\') => _ = characters.next(),
+            (None, '[') => {
+                let is_negated = characters.next_if(|(_, it)| *it == '^').is_some();
+                class = Some(at + 1 + usize::from(is_negated));
+            }
+            (Some(first), ']') if at > first => class = None,
+            (None, '(') => depth += 1,
+            (None, ')') => depth = depth.saturating_sub(1),
+            (None, '|') if depth == 0 => {
+                branches.push(expression.get(begun..at).unwrap_or_default());
+                begun = at + 1;
+            }
+            _ => {}
+        }
+    }
+    branches.push(expression.get(begun..).unwrap_or_default());
+    branches
+}

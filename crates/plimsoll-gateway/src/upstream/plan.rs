@@ -61,6 +61,9 @@ pub(crate) struct ServerPlan {
 }
 
 impl ServerPlan {
+    /// The largest share.
+    pub(crate) const MOST_WEIGHT: u32 = 1000;
+
     /// One with a share like others'.
     pub(crate) const fn new(transport: Transport, endpoint: Endpoint) -> Self {
         Self {

@@ -4,7 +4,9 @@ use plimsoll_server::PathCondition;
 
 use super::super::Notes;
 use super::super::access;
-use super::super::patterns::{Kind, UnknownExpression, without_look_around};
+use super::super::patterns::{
+    Kind, UnknownExpression, branches, literal_start, without_look_around,
+};
 use super::super::route::Route;
 use super::super::toml::Keys;
 use super::Location;
@@ -31,9 +33,20 @@ pub(super) fn expression(
     let Some(pattern) = &with_characters(pattern) else {
         return Err(ExpressionProblem::Bytes(pattern.to_owned()));
     };
-    let text = pattern.as_str();
+    // Each branch begins and ends by itself: the `^` of one does not bind another.
+    let branches = branches(pattern).into_iter();
+    let whole: Result<Vec<_>, _> = branches.map(|text| whole_path(location, text)).collect();
+    let whole = whole?.join("|");
+    match PathCondition::regex(&whole) {
+        Ok(_) => Ok(whole),
+        Err(_) => Err(UnknownExpression(location.pattern.to_owned()).into()),
+    }
+}
+
+/// A branch of an expression, which may match a part, as one for the whole path.
+fn whole_path(location: &Location<'_>, text: &str) -> Result<String, ExpressionProblem> {
     // A slash at the end may be that with which the expression begins.
-    let is_joined = location.is_closing && begins(text).starts_with('/');
+    let is_joined = location.is_closing && literal_start(text).starts_with('/');
     let below = location.below.map(|below| match below.strip_suffix('/') {
         Some(joined) if is_joined => (joined, "(?:/.*)?"),
         _ => (below, ".*"),
@@ -43,13 +56,13 @@ pub(super) fn expression(
             if !location.is_closing && !rest.starts_with(&regex::escape(below)) =>
         {
             return Err(ExpressionProblem::Below {
-                pattern: pattern.clone(),
+                pattern: text.to_owned(),
                 below: below.to_owned(),
             });
         }
         (Some(rest), _) => (String::new(), rest),
         (None, Some((below, between)))
-            if !location.is_closing || !overlaps(below, begins(text)) =>
+            if !location.is_closing || !overlaps(below, literal_start(text)) =>
         {
             (format!("(?-i:{}){between}", regex::escape(below)), text)
         }
@@ -64,11 +77,7 @@ pub(super) fn expression(
     } else {
         "-i"
     };
-    let whole = format!("{before}(?{case}:{text}){after}");
-    match PathCondition::regex(&whole) {
-        Ok(_) => Ok(whole),
-        Err(_) => Err(UnknownExpression(location.pattern.to_owned()).into()),
-    }
+    Ok(format!("{before}(?{case}:{text}){after}"))
 }
 
 /// A 403 for what an expression without a counterpart keeps somebody out of: other locations must not let them in.
@@ -124,28 +133,6 @@ fn with_characters(pattern: &str) -> Option<String> {
     Some(characters)
 }
 
-/// The characters that an expression begins with, of those that stand for themselves.
-fn begins(expression: &str) -> String {
-    let mut literal = String::new();
-    let mut rest = expression.chars().peekable();
-    while let Some(character) = rest.next() {
-        let character = match character {
-            '\\' => match rest.next() {
-                Some(it) if !it.is_alphanumeric() => it,
-                _ => break,
-            },
-            it if ".[](){}^$|*+?".contains(it) => break,
-            it => it,
-        };
-        // It may be there never, or often.
-        if rest.peek().is_some_and(|it| "*?{|".contains(*it)) {
-            break;
-        }
-        literal.push(character);
-    }
-    literal
-}
-
 /// Whether a match that begins so can begin within a prefix.
 fn overlaps(prefix: &str, literal: impl AsRef<str>) -> bool {
     let literal = literal.as_ref().to_lowercase();
@@ -154,4 +141,58 @@ fn overlaps(prefix: &str, literal: impl AsRef<str>) -> bool {
         .char_indices()
         .map(|(at, _)| prefix.get(at..).unwrap_or_default());
     ends.any(|end| end.starts_with(&literal) || literal.starts_with(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use regex::RegexBuilder;
+
+    use crate::import::import_nginx;
+
+    /// The paths of which one of the expressions of routes that respond with 403 is.
+    fn closed<'a>(locations: &str, paths: &[&'a str]) -> Vec<&'a str> {
+        let text = format!("server {{ listen 80; location / {{ return 200 a; }} {locations} }}");
+        let mut include = |_: &str| Err("there are no files here".into());
+        let imported = import_nginx("n", &text, &mut include).unwrap();
+        let table: toml::Table = imported.toml.parse().unwrap();
+        let expressions: Vec<_> = table["route"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|route| route["respond"]["status"].as_integer() == Some(403))
+            .filter_map(|route| route.get("regex")?.as_str())
+            .map(|text| {
+                RegexBuilder::new(&format!("^(?:{text})$"))
+                    .case_insensitive(true)
+                    .build()
+                    .unwrap()
+            })
+            .collect();
+        let is_closed = |path: &&str| expressions.iter().any(|it| it.is_match(path));
+        paths.iter().copied().filter(is_closed).collect()
+    }
+
+    /// Each branch of an expression begins and ends by itself, as in nginx.
+    #[test]
+    fn branches_of_an_expression_match_each_by_itself() {
+        let paths = [
+            "/p/x", "/p/abc", "/q/p/x", "/a/1", "/z/b", "/z/b/c", "/z/c|d", "/other",
+        ];
+        for (expression, expected) in [
+            ("^/a|/b", &["/a/1", "/z/b", "/z/b/c"][..]),
+            ("^/a|/b$", &["/a/1", "/z/b"]),
+            ("/b$|^/a", &["/a/1", "/z/b"]),
+            ("abc|^/p/x$", &["/p/x", "/p/abc"]),
+            ("[x|]$|^/a", &["/p/x", "/q/p/x", "/a/1"]),
+            ("(abc|c[|]d)$", &["/p/abc", "/z/c|d"]),
+        ] {
+            let location = format!("location ~ \"{expression}\" {{ deny all; }}");
+            assert_eq!(closed(&location, &paths), expected, "{expression}");
+        }
+        let within = "location /p/ { location ~ \"abc|/p/x\" { deny all; } return 200 p; }";
+        assert_eq!(
+            closed(within, &["/p/x", "/p/abc", "/p/y", "/x"]),
+            ["/p/x", "/p/abc"]
+        );
+    }
 }

@@ -1,5 +1,6 @@
 //! Conditions on the path: what they cover, and what two of them have in common.
 
+use super::super::patterns::{branches, literal_start};
 use super::super::toml::Keys;
 
 /// A condition on the path.
@@ -16,52 +17,6 @@ pub(in crate::import) enum PathMatch {
 /// Whether two conditions have requests in common cannot be seen from them.
 #[derive(Debug)]
 pub(in crate::import) struct Unclear;
-
-/// The characters that all texts of an expression begin with.
-fn literal_start(expression: &str) -> String {
-    let mut literal = String::new();
-    let mut characters = expression.chars().peekable();
-    // Of several branches each may begin in its own way.
-    if branches(expression).len() > 1 {
-        return literal;
-    }
-    while let Some(character) = characters.next() {
-        let character = match character {
-            '\\' => match characters.next() {
-                Some(escaped) if !escaped.is_ascii_alphanumeric() => escaped,
-                _ => break,
-            },
-            it if "^$.|?*+()[]{}".contains(it) => break,
-            it => it,
-        };
-        if characters.peek().is_some_and(|it| "?*{".contains(*it)) {
-            break;
-        }
-        literal.push(character);
-    }
-    literal
-}
-
-/// The branches of an expression, which are parted by a `|` that is in no group.
-fn branches(expression: &str) -> Vec<&str> {
-    let mut branches = Vec::new();
-    let (mut depth, mut begun) = (0_usize, 0);
-    let mut characters = expression.char_indices();
-    while let Some((at, character)) = characters.next() {
-        match character {
-            '\\' => _ = characters.next(),
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            '|' if depth == 0 => {
-                branches.push(expression.get(begun..at).unwrap_or_default());
-                begun = at + 1;
-            }
-            _ => {}
-        }
-    }
-    branches.push(expression.get(begun..).unwrap_or_default());
-    branches
-}
 
 fn is_match(expression: &str, path: &str) -> bool {
     let whole = regex::RegexBuilder::new(&format!("^(?:{expression})$"))

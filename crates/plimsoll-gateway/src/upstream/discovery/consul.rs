@@ -160,7 +160,7 @@ fn servers(plan: &ConsulPlan, instances: &[Instance]) -> Vec<ServerPlan> {
             Some(weights) => weights.passing,
         };
         if let Some(server) = plan.scheme.server(host, service.port) {
-            let weight = weight.min(1000);
+            let weight = weight.min(ServerPlan::MOST_WEIGHT);
             servers.insert(
                 (host.clone(), service.port),
                 ServerPlan { weight, ..server },

@@ -31,8 +31,6 @@ const PORT: &str = "plimsoll.port";
 const WEIGHT: &str = "plimsoll.weight";
 const BACKUP: &str = "plimsoll.backup";
 
-const MOST_WEIGHT: u32 = 1000;
-
 /// `docker` of an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DockerPlan {
@@ -199,7 +197,10 @@ fn listed(plan: &DockerPlan, containers: &[Container]) -> Listed {
             problems.push(problem.to_string());
         };
         let weight = label(WEIGHT).and_then(|text| {
-            let weight = text.parse().ok().filter(|weight| *weight <= MOST_WEIGHT);
+            let weight = text
+                .parse()
+                .ok()
+                .filter(|weight| *weight <= ServerPlan::MOST_WEIGHT);
             if weight.is_none() {
                 passed_over(WEIGHT, text, "no number from 0 to 1000");
             }
