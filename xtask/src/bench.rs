@@ -8,7 +8,6 @@ mod table;
 
 use std::ffi::OsStr;
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
@@ -312,16 +311,7 @@ pub(crate) fn target_directory(root: &Path) -> Result<PathBuf, Failure> {
 
 /// Free ports.
 pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N], Failure> {
-    let cannot = |error| format!("no free port: {error}");
-    let mut ports = [0; N];
-    // Each is held until all are known, so they differ.
-    let mut listeners = Vec::with_capacity(N);
-    for port in &mut ports {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(cannot)?;
-        *port = listener.local_addr().map_err(cannot)?.port();
-        listeners.push(listener);
-    }
-    Ok(ports)
+    Ok(crate::free_port::free_ports().map_err(|error| format!("no free port: {error}"))?)
 }
 
 /// Replaces what stands between the two marks of `name`, or appends it with its marks.

@@ -20,6 +20,10 @@ mod ci;
 mod conformance;
 mod cost;
 mod deploy;
+/// The same that the lab and tests use.
+#[path = "../../crates/plimsoll-wire/src/free_port.rs"]
+#[expect(unreachable_pub, reason = "it is public in its own crate")]
+mod free_port;
 mod fuzz;
 mod gatus;
 mod gauntlet;

@@ -9,6 +9,7 @@ use std::process::Command;
 
 use clap::{Args, Subcommand};
 
+use crate::free_port::free_port;
 use crate::packages::{self, Package};
 use crate::python::{self, Packages};
 use crate::{Failure, Outcome, bench, step};
@@ -133,7 +134,7 @@ fn folder(root: &Path) -> Result<PathBuf, Failure> {
 
 fn up(root: &Path) -> Outcome {
     let environment = install(root)?;
-    let port = servers::free_port().map_err(|error| format!("no free port: {error}"))?;
+    let port = free_port().map_err(|error| format!("no free port: {error}"))?;
     let postgres = servers::PostgresServer::start(Some(port));
     let clickhouse = servers::ClickHouseServer::start(&environment, 0);
     println!(

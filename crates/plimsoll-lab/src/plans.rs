@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 
 use plimsoll_model::document::{Table, Value, as_text};
+use plimsoll_wire::free_port::FreePort;
 use url::Url;
 
 /// Longest name of a target, load, size or scenario.
@@ -227,43 +227,16 @@ pub(crate) fn free_ports(upstreams: &[ProcessPlan]) -> io::Result<Vec<(String, S
     let mut held = Vec::new();
     let mut ports = Vec::new();
     for name in names.chain(OWN_PORTS.map(str::to_owned)) {
-        let (port, sockets) = free_port()?;
-        ports.push((name, port.to_string()));
-        held.push(sockets);
+        let port = FreePort::find()?;
+        ports.push((name, port.number().to_string()));
+        held.push(port);
     }
     Ok(ports)
-}
-
-/// Ports that the system does not assign to clients unless configured (`net.ipv4.ip_local_port_range` begins at 32768), so
-/// that no connection takes one before its server listens.
-const UNASSIGNED: std::ops::Range<u16> = 20_000..32_768;
-
-/// Random ports that are tried before the system chooses one.
-const TRIES: usize = 100;
-
-/// A port that is free for TCP and for UDP, as a target may serve either, with the sockets that hold it.
-fn free_port() -> io::Result<(u16, (TcpListener, UdpSocket))> {
-    let hold = |port| {
-        let tcp = TcpListener::bind(("127.0.0.1", port))?;
-        let port = tcp.local_addr()?.port();
-        Ok((port, (tcp, UdpSocket::bind(("127.0.0.1", port))?)))
-    };
-    let random = (0..TRIES).find_map(|_| hold(fastrand::u16(UNASSIGNED)).ok());
-    random.map_or_else(|| hold(0), Ok)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_port_is_free_for_tcp_and_udp_until_its_sockets_are_closed() {
-        let (port, held) = free_port().unwrap();
-        assert!(TcpListener::bind(("127.0.0.1", port)).is_err());
-        assert!(UdpSocket::bind(("127.0.0.1", port)).is_err());
-        drop(held);
-        assert!(TcpListener::bind(("127.0.0.1", port)).is_ok());
-    }
 
     #[test]
     fn ports_of_a_plan_differ() {

@@ -46,6 +46,8 @@ mod token_bucket;
 
 mod unreachable;
 
+use plimsoll_wire::free_port;
+
 mod waiting;
 pub use crate::allocations::{
     CountingAllocator, allocations_of_this_thread, peak_bytes_of, take_peak_of_this_thread,
@@ -53,6 +55,7 @@ pub use crate::allocations::{
 pub use crate::certificates::{Authority, Leaf, MaterialFiles};
 pub use crate::clock::VirtualClock;
 pub use crate::digest_realm::{DigestLog, DigestRealm};
+pub use crate::free_port::{free_port, free_ports};
 pub use crate::identity_provider::{IdentityProvider, ProviderState, RSA_TEST_KEY};
 pub use crate::logic::{Logic, Question, Reply};
 pub use crate::mail::{MailReceiver, StartTlsSession, mail_server, starttls_server};

@@ -5,7 +5,8 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::services::{ChildProcess, free_port, new_folder, unprivileged, wait_until};
+use crate::free_port::free_port;
+use crate::services::{ChildProcess, new_folder, unprivileged, wait_until};
 
 /// A broker of its own on a port of the loopback, which is deleted at the end.
 #[derive(Debug)]

@@ -4,11 +4,10 @@
 //! puts into a virtual environment under the target directory. Each server runs below a shell that ends it as soon as the
 //! shell's standard input closes, so none outlives the process that started it, however that ends.
 //!
-//! Only the standard library is used here: `xtask` compiles this file too.
+//! Only the standard library and the file of [`free_port`] are used here: `xtask` compiles both too.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -16,6 +15,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+use crate::free_port::free_port;
 
 /// The unprivileged user of Debian: PostgreSQL refuses to run as root.
 const NOBODY: u32 = 65_534;
@@ -694,9 +695,4 @@ pub(crate) fn wait_until(is_ready: impl Fn() -> bool) {
         std::thread::sleep(Duration::from_millis(50));
     }
     panic!("the server does not take connections within a minute");
-}
-
-/// A free port of the loopback, which another process may take before it is used.
-pub fn free_port() -> std::io::Result<u16> {
-    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }

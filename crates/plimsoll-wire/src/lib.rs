@@ -34,6 +34,8 @@ pub mod uwsgi;
 
 pub mod process;
 
+pub mod free_port;
+
 mod background;
 
 pub mod network;

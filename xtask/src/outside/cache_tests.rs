@@ -8,9 +8,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::exchange::{free_port, request, serve};
+use super::exchange::{request, serve};
 use super::{Bench, Results};
 use crate::Failure;
+use crate::free_port::free_port;
 use crate::server::Server;
 
 /// How long the suite's server may take to start.

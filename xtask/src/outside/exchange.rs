@@ -1,7 +1,7 @@
 //! Servers of plimsoll and plain exchanges with them.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -45,11 +45,6 @@ pub(super) fn serve(plimsoll: &Path, arguments: &[&str]) -> Result<Serving, Stri
     }
     let first: String = complaint.lines().take(3).collect::<Vec<_>>().join(" / ");
     Err(format!("does not start: {first}"))
-}
-
-/// A port that was free a moment ago, for servers that take none of their choice.
-pub(super) fn free_port() -> std::io::Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 /// A response to bytes that were sent.

@@ -11,10 +11,11 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use super::differential::{SentRequest, compare};
-use super::exchange::{Answer, free_port, serve};
+use super::exchange::{Answer, serve};
 use super::wiremock::json_files;
 use super::{Bench, Results};
 use crate::Failure;
+use crate::free_port::free_port;
 use crate::server::{Server, wait_for};
 
 /// Lists of one file that are tried.

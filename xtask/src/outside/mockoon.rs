@@ -11,10 +11,11 @@ use std::process::{Command, Stdio};
 use serde_json::{Map, Value};
 
 use super::differential::{SentRequest, compare, kind};
-use super::exchange::{Answer, free_port, serve};
+use super::exchange::{Answer, serve};
 use super::wiremock::{json_files, of_expression};
 use super::{Bench, Results};
 use crate::Failure;
+use crate::free_port::free_port;
 use crate::server::{Server, wait_for};
 
 /// Longer latencies are not waited for, in milliseconds.

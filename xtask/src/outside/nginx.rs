@@ -12,9 +12,10 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::exchange::{Answer, free_port, parse};
+use super::exchange::{Answer, parse};
 use super::{Bench, Results};
 use crate::Failure;
+use crate::free_port::free_port;
 use crate::packages::{self, NGINX, OPENSSL};
 use crate::server::{Server, wait_for};
 

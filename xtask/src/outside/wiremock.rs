@@ -15,9 +15,10 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::differential::{SentRequest, compare};
-use super::exchange::{Answer, free_port, serve};
+use super::exchange::{Answer, serve};
 use super::{Bench, Results};
 use crate::Failure;
+use crate::free_port::free_port;
 use crate::server::{Server, wait_for};
 
 /// Longer delays are not waited for.

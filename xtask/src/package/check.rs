@@ -1,13 +1,13 @@
 //! Packages, used as their users do: each is unpacked or installed in a folder of its own, and what it brought is run.
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::files::{below, copy, make};
 use super::program::Programs;
 use super::{Release, cannot, sums};
+use crate::bench::free_ports;
 use crate::packages::{self, Package};
 use crate::server::{Server, wait_for};
 use crate::step;
@@ -94,7 +94,7 @@ fn empty_root(root: &Path, programs: &Programs) -> Outcome {
         command
     };
     for server in [&["/plimsoll", "serve", "/site"][..], &["/packed"]] {
-        let port = free_port()?;
+        let [port] = free_ports()?;
         let address = format!("127.0.0.1:{port}");
         let mut command = within(server);
         let _server = Server::start(command.args(["--listen", &address]))?;
@@ -103,13 +103,6 @@ fn empty_root(root: &Path, programs: &Programs) -> Outcome {
         step::run(root, client.args(request(&address)))?;
     }
     Ok(())
-}
-
-/// A port of the loopback interface that was free a moment ago.
-fn free_port() -> Result<u16, Failure> {
-    let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let address = listener.map_err(|error| format!("no free port: {error}"))?;
-    Ok(address.port())
 }
 
 /// The arguments of a request for the page that is served.
@@ -219,7 +212,7 @@ fn image(folder: &Path, out: &Path, release: &Release) -> Outcome {
         command
     };
     prints_version(&mut run(&[], &[]), release)?;
-    let port = free_port()?;
+    let [port] = free_ports()?;
     let address = format!("127.0.0.1:{port}");
     let detached = ["--detach", "--name", &name];
     let served = ["serve", "/srv", "--listen", &address];

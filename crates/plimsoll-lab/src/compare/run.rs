@@ -1,7 +1,6 @@
 //! Running a comparison from the first warm-up to the last trial.
 
 use std::io;
-use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -10,6 +9,7 @@ use plimsoll_load::conditions::{Before, RunFacts};
 use plimsoll_model::{Clock, Pinning};
 use plimsoll_observe::{AttachError, SampleSource, TargetPlace};
 use plimsoll_wire::SystemClock;
+use plimsoll_wire::free_port::free_port;
 use plimsoll_wire::process::find;
 
 use super::answers::Answers;
@@ -534,6 +534,6 @@ fn checked_url(values: &Values, text: &str) -> url::Url {
 fn port(plan: &ComparePlan) -> io::Result<u16> {
     match plan.options.port {
         Some(port) => Ok(port),
-        None => Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port()),
+        None => free_port(),
     }
 }

@@ -223,8 +223,9 @@ fn text_fits_the_terminal_and_names_every_operand() {
         }
     }
     let trials = |columns| shown(columns).matches("[trials]").count();
-    assert_eq!(trials(120), 4);
-    assert!(trials(60) < 4);
+    // Memory is a column too unless a load ends before it is sampled.
+    assert!([3, 4].contains(&trials(120)), "{}", shown(120));
+    assert!(trials(60) < trials(120));
     for expected in [
         "2 commands, 3 trials of 1 s each",
         "A ours",

@@ -12,11 +12,9 @@ use plimsoll_monitor::probe::{
     MysqlProbe, PostgresProbe, Probe, ProbeContext, Reach, ReachOptions, RedisProbe, SshProbe,
     StartTlsProbe, TalkProbe, TalkStep, TcpProbe, TcpTarget, TlsProbe, UdpProbe, WebSocketProbe,
 };
-use plimsoll_testkit::services::{
-    MariaDbServer, MqttServer, PostgresServer, RedisServer, free_port,
-};
+use plimsoll_testkit::services::{MariaDbServer, MqttServer, PostgresServer, RedisServer};
 use plimsoll_testkit::{
-    Authority, Leaf, MaterialFiles, NameServer, Origin, Script, Step, WebSocketOrigin,
+    Authority, Leaf, MaterialFiles, NameServer, Origin, Script, Step, WebSocketOrigin, free_port,
     refused_address, starttls_server,
 };
 use plimsoll_wire::tls::Trust;

@@ -5,15 +5,10 @@ use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 
-use plimsoll_testkit::{Authority, Http2Origin, eventually, refused_address};
+use plimsoll_testkit::{Authority, Http2Origin, eventually, free_port, free_ports};
 use plimsoll_wire::process::{Process, ProcessSpec};
 
 use crate::plimsoll::plimsoll;
-
-/// A port for a server that is started later; it is kept from other tests until then.
-pub(crate) fn free_port() -> u16 {
-    refused_address().port()
-}
 
 /// Starts `command` and waits until it listens on `port`; it ends when the value is dropped.
 pub(crate) fn start(command: &str, port: u16) -> Process {
@@ -37,7 +32,7 @@ fn logged(directory: &Path) -> usize {
 fn nginx_counts_what_we_count_though_it_leaves_connections() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
-    let (port, tls) = (free_port(), free_port());
+    let [port, tls] = free_ports().unwrap();
     let authority = Authority::new();
     let server = authority.issue(&["127.0.0.1"]);
     for (name, text) in [
@@ -96,7 +91,7 @@ fn nginx_counts_what_we_count_though_it_leaves_connections() {
 fn nghttpd_answers_get_head_and_post() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("index.html"), vec![b'x'; 50_000]).unwrap();
-    let port = free_port();
+    let port = free_port().unwrap();
     let command = format!("nghttpd --no-tls -d {} {port}", directory.path().display());
     let _nghttpd = start(&command, port);
     let url = format!("http://127.0.0.1:{port}/");

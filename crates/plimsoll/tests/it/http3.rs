@@ -6,16 +6,15 @@ use std::process::Command;
 use std::time::Duration;
 
 use insta::assert_snapshot;
-use plimsoll_testkit::{Authority, Http3Origin, Leaf, MaterialFiles, eventually};
+use plimsoll_testkit::{Authority, Http3Origin, Leaf, MaterialFiles, eventually, free_port};
 use plimsoll_wire::process::{Process, ProcessSpec};
 
-use crate::http2::free_port;
 use crate::plimsoll::plimsoll;
 use crate::served::Served;
 
 /// Starts Caddy on another port each time; with the URL that it serves.
 fn caddy(path: &Path) -> (Process, String) {
-    let port = free_port();
+    let port = free_port().unwrap();
     let configuration = include_str!("Caddyfile")
         .replace("{dir}", &path.display().to_string())
         .replace("{port}", &port.to_string());

@@ -4,12 +4,10 @@ use std::fs;
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 
-use plimsoll_testkit::eventually;
 use plimsoll_testkit::http::exchange;
+use plimsoll_testkit::{eventually, free_ports};
 use plimsoll_wire::process::{Process, ProcessSpec};
 use tempfile::TempDir;
-
-use crate::http2::free_port;
 
 /// An nginx that is configured and that somebody else may start.
 #[derive(Debug)]
@@ -24,7 +22,7 @@ impl Nginx {
     /// it wants a PROXY header and answers with what that says.
     pub(crate) fn configure() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let [port, proxied_port] = [(); 2].map(|()| free_port());
+        let [port, proxied_port] = free_ports().unwrap();
         let path = directory.path().display().to_string();
         let configuration = include_str!("nginx.conf")
             .replace("{dir}", &path)

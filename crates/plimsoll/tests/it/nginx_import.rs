@@ -8,11 +8,10 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::thread;
 
-use plimsoll_testkit::eventually;
 use plimsoll_testkit::http::{HttpResponse, talk};
+use plimsoll_testkit::{eventually, free_ports};
 use plimsoll_wire::process::{Process, ProcessSpec};
 
-use crate::http2::free_port;
 use crate::plimsoll::plimsoll;
 use crate::served::Served;
 
@@ -160,7 +159,7 @@ fn same(configuration: &str, host: &str, requests: &[&str]) {
     ] {
         fs::write(path.join("public").join(name), text).unwrap();
     }
-    let [port, other] = [(); 2].map(|()| free_port());
+    let [port, other] = free_ports().unwrap();
     let (app, api) = (mirror("app"), mirror("api"));
     let text = |port: u16| {
         configuration

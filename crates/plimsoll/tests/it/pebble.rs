@@ -7,12 +7,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use plimsoll_client::fetch::{FetchLimits, Fetcher};
-use plimsoll_testkit::{Authority, MaterialFiles, NameServer, eventually};
+use plimsoll_testkit::{Authority, MaterialFiles, NameServer, eventually, free_ports};
 use plimsoll_wire::tls::Trust;
 use serde_json::json;
 use url::Url;
-
-use crate::http2::free_port;
 
 /// What an authority of a test does besides issuing.
 #[derive(Debug, Clone, Copy, Default)]
@@ -47,7 +45,7 @@ pub(crate) struct Running {
 
 impl Pebble {
     pub(crate) fn configure(options: PebbleOptions) -> Self {
-        let [port, management, http, tls] = [(); 4].map(|()| free_port());
+        let [port, management, http, tls] = free_ports().unwrap();
         let files = MaterialFiles::new();
         let authority = Authority::new();
         let leaf = authority.issue(&["127.0.0.1"]);

@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex};
 
 use plimsoll_testkit::{
     DigestRealm, Http2Origin, Http3Origin, Leaf, Logic, Origin, Reply, Script, Step, eventually,
+    free_port,
 };
 use plimsoll_wire::process::Process;
 
-use crate::http2::{free_port, start};
+use crate::http2::start;
 use crate::plimsoll::plimsoll;
 
 /// An origin of each version of HTTP with the same logic, and the flags that reach each at `path`.
@@ -222,7 +223,7 @@ fn apache(path: &Path, port: u16) -> Process {
 fn apache_lets_us_in_though_its_nonces_grow_old() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
-    let port = free_port();
+    let port = free_port().unwrap();
     let _apache = apache(path, port);
     let url = format!("http://127.0.0.1:{port}/index.html");
     for flags in [&["-c", "2"][..], &["-c", "1", "-p", "2", "--http2"]] {

@@ -8,13 +8,11 @@ mod page;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
-use plimsoll_testkit::eventually;
+use plimsoll_testkit::{eventually, free_port};
 use regex::Regex;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -227,24 +225,8 @@ fn ports(page: &str) -> Vec<(String, String)> {
     found.dedup();
     found
         .into_iter()
-        .map(|port| (port, free_port().to_string()))
+        .map(|port| (port, free_port().unwrap().to_string()))
         .collect()
-}
-
-/// A port that is free, below those that the system gives to connections and to port 0: it is used after this has closed it.
-fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    const FIRST: u16 = 20_000;
-    const COUNT: u16 = 12_000;
-    // Other processes of tests begin elsewhere.
-    let begin = u16::try_from(std::process::id() * 37 % u32::from(COUNT)).unwrap();
-    let mut candidates = std::iter::repeat_with(|| {
-        let offset = NEXT.fetch_add(1, Ordering::Relaxed);
-        FIRST + (begin + offset % COUNT) % COUNT
-    });
-    candidates
-        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
-        .unwrap()
 }
 
 /// The terminal in which commands are typed.
