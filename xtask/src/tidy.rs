@@ -2,6 +2,7 @@
 //!
 //! - Every edge between two of its crates is in ARCHITECTURE.md, and every path and type that it names exists.
 //! - Between the modules of a large crate imports run one way, as `tidy/directions.toml` lists it.
+//! - Functions of libraries fail with types, not with texts.
 //! - No two crates share a description.
 //! - Every subcommand that help shows has a page in docs/, and every page a line in its summary.
 //! - Every link between Markdown files leads to a file and a heading that exist, from docs/ also in the site made of it.
@@ -13,6 +14,7 @@
 
 mod architecture;
 mod directions;
+mod errors;
 mod links;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +33,7 @@ pub(crate) fn run(root: &Path) -> Outcome {
     let mut problems = edges(&crates, &architecture::allowed(&architecture));
     problems.extend(architecture::missing(root, &architecture)?);
     problems.extend(directions::broken(root)?);
+    problems.extend(errors::texts(root)?);
     problems.extend(descriptions(&crates));
     problems.extend(pages(root)?);
     problems.extend(left_out(root)?);

@@ -26,6 +26,8 @@ mod shell;
 
 mod outgoing;
 
+mod form_error;
+
 mod sign_in;
 
 mod oidc;

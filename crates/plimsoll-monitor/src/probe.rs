@@ -62,6 +62,7 @@ mod ssh;
 
 mod talk;
 
+use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::path::Path;
@@ -137,9 +138,13 @@ pub struct SuppliedKind {
     pub compile: CompileFile,
 }
 
+/// What is wrong with a probe's file, as the crate has it that supplies the kind.
+pub type ProbeFileError = Box<dyn Error + Send + Sync>;
+
 /// Makes the probe of a file with the timeout of its checks and the filter of all its connections; fails with what is wrong
 /// with the file.
-pub type CompileFile = fn(&Path, Duration, Option<AddressFilter>) -> Result<Arc<dyn Probe>, String>;
+pub type CompileFile =
+    fn(&Path, Duration, Option<AddressFilter>) -> Result<Arc<dyn Probe>, ProbeFileError>;
 
 /// The kinds that the program supplies besides those of this crate.
 pub type SuppliedKinds = &'static [SuppliedKind];

@@ -183,18 +183,23 @@ fn collect(
 }
 
 /// The modules and files of tests.
-fn is_of_tests(name: &str) -> bool {
+pub(super) fn is_of_tests(name: &str) -> bool {
     ["tests", "contract"].contains(&name) || name.ends_with("_tests")
 }
 
-/// What follows `crate::` in the text, outside of comments and of the module of tests at its end.
-fn names_of_root(text: &str) -> BTreeSet<String> {
+/// A text without comments and the module of tests at its end.
+pub(super) fn code_of(text: &str) -> String {
     let code = text.split("\n#[cfg(test)]\nmod ").next();
     let lines = code.unwrap_or_default().lines();
     let code: Vec<_> = lines
         .filter(|line| !line.trim_start().starts_with("//"))
         .collect();
-    let code = code.join("\n");
+    code.join("\n")
+}
+
+/// What follows `crate::` in the code of a text.
+fn names_of_root(text: &str) -> BTreeSet<String> {
+    let code = code_of(text);
     let mut names = BTreeSet::new();
     for (at, found) in code.match_indices("crate::") {
         let before = code.get(..at).unwrap_or_default().chars().next_back();

@@ -111,12 +111,12 @@ impl NatsTransport {
         work.map_err(|error| TransportError::new(action, error))
     }
 
-    async fn listen(&self, subject: &str) -> Result<async_nats::Subscriber, String> {
+    async fn listen(&self, subject: &str) -> Result<async_nats::Subscriber, ListenError> {
         let subscriber = self.client.subscribe(subject.to_owned()).await;
-        let subscriber = subscriber.map_err(|error| error.to_string())?;
+        let subscriber = subscriber.map_err(ListenError::Subscribe)?;
         // The broker handles a connection's commands in order: a response to this one means that it has the subscription.
         let answered = self.api.check().await;
-        answered.map_err(|error| error.to_string())?;
+        answered?;
         Ok(subscriber)
     }
 }
@@ -132,6 +132,17 @@ impl Drop for NatsTransport {
             runtime.shutdown_background();
         }
     }
+}
+
+/// Why messages of a subject or of a log do not come.
+#[derive(Debug, thiserror::Error)]
+enum ListenError {
+    #[error(transparent)]
+    Subscribe(async_nats::SubscribeError),
+    #[error(transparent)]
+    Broker(#[from] ApiError),
+    #[error("it does not exist")]
+    NoStream,
 }
 
 /// Ends a task when it is dropped.
@@ -211,8 +222,8 @@ impl FleetTransport for NatsTransport {
             let news = self.listen(subject).await?;
             match self.api.has_stream(log).await {
                 Ok(true) => Ok(news),
-                Ok(false) => Err("it does not exist".to_owned()),
-                Err(error) => Err(error.to_string()),
+                Ok(false) => Err(ListenError::NoStream),
+                Err(error) => Err(ListenError::Broker(error)),
             }
         })?;
         let (api, log, subject) = (self.api.clone(), log.to_owned(), subject.to_owned());

@@ -247,13 +247,21 @@ fn parts_of<'i>(mut table: Table<'i>, take: &mut dyn FnMut(&mut Table<'i>)) -> O
     Some(parts)
 }
 
-fn text_operator(op: Option<&Value<'_>>, others: &[&str]) -> Option<Result<TextOperator, String>> {
+/// An operator by its name.
+enum Operator {
+    Text(TextOperator),
+    /// One that the caller knows.
+    Other(String),
+}
+
+/// The operator that is named, of those for texts and `others`; that for equal texts if none is.
+fn operator(op: Option<&Value<'_>>, others: &[&str]) -> Option<Operator> {
     let Some(value) = op else {
-        return Some(Ok(TextOperator::Equal));
+        return Some(Operator::Text(TextOperator::Equal));
     };
     let name = as_text(value)?;
     if others.contains(&name) {
-        return Some(Err(name.to_owned()));
+        return Some(Operator::Other(name.to_owned()));
     }
     let known = TextOperator::ALL
         .into_iter()
@@ -263,7 +271,7 @@ fn text_operator(op: Option<&Value<'_>>, others: &[&str]) -> Option<Result<TextO
         let names: Vec<&str> = names.iter().chain(others).copied().collect();
         return unknown(value, name, &names);
     }
-    known.map(Ok)
+    known.map(Operator::Text)
 }
 
 fn unknown<T>(value: &Value<'_>, name: &str, known: &[&str]) -> Option<T> {
@@ -278,13 +286,13 @@ fn unknown<T>(value: &Value<'_>, name: &str, known: &[&str]) -> Option<T> {
 
 fn path(value: Value<'_>, context: &Context) -> Option<Condition> {
     let (value, op) = parts(value)?;
-    let operator = text_operator(op.as_ref(), &["pattern"])?;
+    let operator = operator(op.as_ref(), &["pattern"])?;
     let Some(value) = value else {
         return op?.wrong("needs a `value`");
     };
     let text = as_text(&value)?;
     let behind_prefix = |text: &str| context.behind_prefix(text);
-    let Ok(operator) = operator else {
+    let Operator::Text(operator) = operator else {
         return value
             .check(PathPattern::new(&behind_prefix(text)))
             .map(Condition::Pattern);
@@ -396,7 +404,9 @@ fn equal_json(value: Value<'_>) -> Option<Condition> {
 /// A test of a text that is always there.
 fn text(value: Value<'_>) -> Option<TextTest> {
     let (value, op) = parts(value)?;
-    let operator = text_operator(op.as_ref(), &[])?.ok()?;
+    let Operator::Text(operator) = operator(op.as_ref(), &[])? else {
+        return None;
+    };
     let Some(value) = value else {
         return op?.wrong("needs a `value`");
     };
@@ -424,20 +434,20 @@ pub(super) fn field_of(table: Table<'_>) -> Option<FieldTest> {
         .chain(TimeOrder::ALL.map(TimeOrder::name))
         .chain(NumberOperator::ALL.map(NumberOperator::name))
         .collect();
-    let operator = text_operator(op.as_ref(), &others)?;
+    let operator = operator(op.as_ref(), &others)?;
     let order = TimeOrder::ALL
         .into_iter()
-        .find(|it| operator.as_ref().is_err_and(|name| it.name() == name));
+        .find(|it| matches!(&operator, Operator::Other(name) if it.name() == name));
     if let Some(option) = options.iter().flatten().next().filter(|_| order.is_none()) {
         return option.wrong("is for `before`, `after` and `equal_time` only");
     }
     let name = match operator {
-        Ok(operator) => {
+        Operator::Text(operator) => {
             let text = needed(value.as_ref(), op.as_ref())?;
             let compiled = TextTest::new(operator, text).map_err(|error| regex_message(&error));
             return value?.check(compiled).map(FieldTest::Text);
         }
-        Err(name) => name,
+        Operator::Other(name) => name,
     };
     match name.as_str() {
         "exists" => return Some(FieldTest::Exists),

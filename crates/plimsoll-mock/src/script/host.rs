@@ -14,7 +14,7 @@ use plimsoll_server::{Notice, Severity};
 use plimsoll_wire::SystemClock;
 
 use crate::script::notice_limiter::NoticeLimiter;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 use crate::template::fake::Fake;
 use crate::template::{Chance, uuid};
 
@@ -79,8 +79,8 @@ pub(super) fn functions<'js>(host: &Rc<MockHost>, ctx: &Ctx<'js>) -> js::Result<
         ($name:literal, |$this:ident $(, $argument:ident: $type:ty)*| $body:expr) => {{
             let $this = Rc::clone(host);
             let function = move |ctx: Ctx<'js> $(, $argument: $type)*| -> js::Result<Value<'js>> {
-                let result: Result<_, String> = $body(&ctx);
-                let result = result.map_err(|message| Exception::throw_message(&ctx, &message))?;
+                let result: Result<_, HostError> = $body(&ctx);
+                let result = result.map_err(|error| Exception::throw_message(&ctx, &error.to_string()))?;
                 js::IntoJs::into_js(result, &ctx)
             };
             functions.set($name, Function::new(ctx.clone(), function)?.with_name($name)?)?;
@@ -89,7 +89,7 @@ pub(super) fn functions<'js>(host: &Rc<MockHost>, ctx: &Ctx<'js>) -> js::Result<
     function!("get", |it, key: String| |ctx: &Ctx<'js>| {
         let value = it.store.value(&key);
         let value = value.map(|value| ctx.json_parse(value.as_bytes()));
-        value.transpose().map_err(|error| error.to_string())
+        value.transpose().map_err(HostError::Value)
     });
     function!("set", |it, key: String, value: Opt<Value<'js>>| {
         |ctx: &Ctx<'js>| {
@@ -98,15 +98,15 @@ pub(super) fn functions<'js>(host: &Rc<MockHost>, ctx: &Ctx<'js>) -> js::Result<
                 None => Ok(None),
             };
             let text = match value {
-                Ok(Some(text)) => text.to_string().map_err(|error| error.to_string())?,
+                Ok(Some(text)) => text.to_string().map_err(HostError::Value)?,
                 Ok(None) => "null".to_owned(),
                 Err(_) => return Err(thrown(ctx)),
             };
-            it.store.put(&key, text).map_err(|error| error.to_string())
+            it.store.put(&key, text).map_err(HostError::Store)
         }
     });
     function!("add", |it, key: String, by: f64| |_: &Ctx<'js>| {
-        it.store.add(&key, by).map_err(|error| error.to_string())
+        it.store.add(&key, by).map_err(HostError::Store)
     });
     function!("delete", |it, key: String| |_: &Ctx<'js>| Ok(it
         .store
@@ -119,13 +119,7 @@ pub(super) fn functions<'js>(host: &Rc<MockHost>, ctx: &Ctx<'js>) -> js::Result<
         .with(fastrand::Rng::f64)));
     function!("uuid", |it| |_: &Ctx<'js>| Ok(it.chance().with(uuid)));
     function!("fake", |it, name: String| |_: &Ctx<'js>| {
-        let fake = Fake::named(&name).ok_or_else(|| {
-            let known: Vec<_> = Fake::names().collect();
-            format!(
-                "there is no such thing to make up; known are {}",
-                known.join(", ")
-            )
-        })?;
+        let fake = Fake::named(&name).ok_or(HostError::Fake)?;
         Ok(it.chance().with(|rng| fake.make(rng)))
     });
     function!("now", |_it| |_: &Ctx<'js>| {
@@ -135,9 +129,28 @@ pub(super) fn functions<'js>(host: &Rc<MockHost>, ctx: &Ctx<'js>) -> js::Result<
     Ok(functions)
 }
 
-/// The message of the pending exception.
-fn thrown(ctx: &Ctx<'_>) -> String {
+/// Why a function of `host` throws.
+#[derive(Debug, thiserror::Error)]
+enum HostError {
+    #[error(transparent)]
+    Value(js::Error),
+    #[error(transparent)]
+    Store(StoreError),
+    /// The message of what a value threw as it was made text.
+    #[error("{0}")]
+    Thrown(String),
+    #[error("there is no such thing to make up; known are {}", known())]
+    Fake,
+}
+
+fn known() -> String {
+    let known: Vec<_> = Fake::names().collect();
+    known.join(", ")
+}
+
+/// The pending exception.
+fn thrown(ctx: &Ctx<'_>) -> HostError {
     let exception = ctx.catch().into_exception();
     let message = exception.and_then(|exception| exception.message());
-    message.unwrap_or_else(|| "the value cannot be kept".to_owned())
+    HostError::Thrown(message.unwrap_or_else(|| "the value cannot be kept".to_owned()))
 }

@@ -8,6 +8,7 @@ use plimsoll_model::Secret;
 use plimsoll_monitor::store::{SessionChoice, User, UserEdit};
 
 use crate::admin::agent::browser;
+use crate::admin::form_error::FormError;
 use crate::admin::guard::Me;
 use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, When, html, redirect};
@@ -110,7 +111,7 @@ async fn wrong(api: &Api, me: &Me, error: &str) -> Result<Response, Response> {
 }
 
 /// Whether the present password is right; attempts count as those of a sign-in.
-async fn is_known(api: &Api, me: &Me) -> Result<(), String> {
+async fn is_known(api: &Api, me: &Me) -> Result<(), FormError> {
     let session = me.session.id.to_string();
     let account = Account::Known {
         name: &me.user.name,
@@ -121,13 +122,13 @@ async fn is_known(api: &Api, me: &Me) -> Result<(), String> {
         .and_then(|()| api.attempts.count_account(account, me.now))
         .is_err()
     {
-        return Err("Too many attempts. Try again later.".to_owned());
+        return Err(FormError::TooManyAttempts);
     }
     let typed = me.form.raw("present").chars().take(password::MOST + 1);
     match password::check(Some(&me.user.password), typed.collect()).await {
         Ok(true) => {}
-        Ok(false) => return Err("The present password is wrong.".to_owned()),
-        Err(failure) => return Err(format!("The password was not checked: {failure}.")),
+        Ok(false) => return Err(FormError::WrongPassword),
+        Err(failure) => return Err(FormError::PasswordNotChecked(failure)),
     }
     api.attempts.succeeded(account);
     Ok(())
@@ -148,7 +149,7 @@ pub(super) async fn password(
         return wrong(&api, &me, "The new password is the present one.").await;
     }
     if let Err(error) = is_known(&api, &me).await {
-        return wrong(&api, &me, &error).await;
+        return wrong(&api, &me, &error.to_string()).await;
     }
     let hash = match password::hashed(new).await {
         Ok(hash) => hash,
@@ -193,7 +194,7 @@ pub(super) async fn totp(
     Extension(me): Extension<Me>,
 ) -> Result<Response, Response> {
     if let Err(error) = is_known(&api, &me).await {
-        return wrong(&api, &me, &error).await;
+        return wrong(&api, &me, &error.to_string()).await;
     }
     let (secret, action, done) = if me.form.get("action") == "off" {
         (None, "account.totp-off", "totp-off")
@@ -242,7 +243,7 @@ pub(super) async fn renew_codes(
     Extension(me): Extension<Me>,
 ) -> Result<Response, Response> {
     if let Err(error) = is_known(&api, &me).await {
-        return wrong(&api, &me, &error).await;
+        return wrong(&api, &me, &error.to_string()).await;
     }
     if me.user.totp.is_none() {
         return wrong(&api, &me, "Turn one-time codes on first.").await;

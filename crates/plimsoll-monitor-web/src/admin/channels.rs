@@ -15,8 +15,8 @@ use toml::Table;
 
 use crate::admin::channels::settings::{Input, Typed, plain};
 use crate::admin::choice::Choice;
-use crate::admin::editor::sentence;
 use crate::admin::form::Form;
+use crate::admin::form_error::FormError;
 use crate::admin::guard::Me;
 use crate::admin::monitors::failed;
 use crate::admin::outgoing::apart;
@@ -91,9 +91,9 @@ struct Said {
 }
 
 impl Said {
-    fn wrong(error: String) -> Self {
+    fn wrong(error: &FormError) -> Self {
         Self {
-            error: Some(error),
+            error: Some(error.to_string()),
             ..Self::default()
         }
     }
@@ -142,9 +142,9 @@ impl Fields {
     }
 
     /// The definition, and the settings of the channel in it.
-    fn table(&self, edited: &Edited<'_>) -> Result<(Table, Table), String> {
+    fn table(&self, edited: &Edited<'_>) -> Result<(Table, Table), FormError> {
         let more = self.more.parse::<Table>();
-        let mut table = more.map_err(|error| format!("More settings: {}", error.message()))?;
+        let mut table = more.map_err(FormError::MoreSettings)?;
         table.insert("name".to_owned(), self.name.as_str().into());
         let settings = self.settings.table(edited.kind, edited.present.as_ref())?;
         table.insert(edited.kind.key.to_owned(), settings.clone().into());
@@ -210,12 +210,12 @@ impl Edited<'_> {
         let fields = Fields::of_form(self.kind, &self.me.form);
         let (table, settings) = match fields.table(self) {
             Ok(tables) => tables,
-            Err(error) => return self.shown(fields, Said::wrong(error)),
+            Err(error) => return self.shown(fields, Said::wrong(&error)),
         };
         let action = self.me.form.get("action");
         if matches!(action, "preview" | "test") {
             let said = self.tried(action == "test", &table, &settings).await;
-            return self.shown(fields, said.unwrap_or_else(Said::wrong));
+            return self.shown(fields, said.unwrap_or_else(|error| Said::wrong(&error)));
         }
         let put = Put {
             was: self.name.clone(),
@@ -225,21 +225,15 @@ impl Edited<'_> {
         let (handle, me) = (&self.api.handle, self.me);
         let error = match handle.change_other(&me.actor, KIND, put, me.now).await {
             Ok(_) => return redirect("/admin/notices?done=saved"),
-            Err(ChangeError::Invalid(problems)) => sentence(&problems),
-            Err(error) => ApiError::from(error).message(),
+            Err(error) => FormError::from(error),
         };
-        self.shown(fields, Said::wrong(error))
+        self.shown(fields, Said::wrong(&error))
     }
 
     /// Shows what the channel would send, or sends a test.
-    async fn tried(&self, sends: bool, table: &Table, settings: &Table) -> Result<Said, String> {
+    async fn tried(&self, sends: bool, table: &Table, settings: &Table) -> Result<Said, FormError> {
         let (handle, me) = (&self.api.handle, self.me);
-        let plan = handle.channel_of(&table.to_string(), self.name.as_deref());
-        let plan = match plan {
-            Ok(plan) => plan,
-            Err(ChangeError::Invalid(problems)) => return Err(sentence(&problems)),
-            Err(error) => return Err(ApiError::from(error).message()),
-        };
+        let plan = handle.channel_of(&table.to_string(), self.name.as_deref())?;
         if !sends {
             let kinds = [
                 ("When a monitor goes down", NoticeKind::Opened),
@@ -253,14 +247,10 @@ impl Edited<'_> {
             });
         }
         let name = plan.name.clone();
-        let sent = apart(move || async move {
-            let sent = send_test(&plan).await;
-            sent.map_err(|failure| failure.to_string())
-        })
-        .await;
+        let sent = apart(move || async move { send_test(&plan).await }).await;
         let noted = handle.note(&me.actor, "channel.test", &name, me.now).await;
-        noted.map_err(|error| error.to_string())?;
-        sent.map_err(|reason| format!("The test message was not accepted: {reason}"))?;
+        noted?;
+        sent.map_err(FormError::NotSent)?;
         Ok(Said {
             notice: Some("The test message was accepted. Nothing is saved yet."),
             ..Said::default()

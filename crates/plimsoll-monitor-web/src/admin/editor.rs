@@ -2,23 +2,20 @@
 //!
 //! The form and the stored definition are the same thing in two shapes: what has no field stands as TOML in the last one.
 
-use std::fmt::Write as _;
-
 use askama::Template;
 use axum::extract::{Extension, Path, State};
 use axum::response::Response;
 use http::StatusCode;
-use plimsoll_model::document::ConfigProblem;
 use plimsoll_monitor::config::{Source, What, mask, overlay};
-use plimsoll_monitor::manage::{ChangeError, Put};
+use plimsoll_monitor::manage::Put;
 use plimsoll_monitor::probe::reading::CheckResult;
 use plimsoll_monitor::store::DefinitionKind;
 
 use crate::admin::form::Form;
+use crate::admin::form_error::FormError;
 use crate::admin::guard::Me;
 use crate::admin::monitors::{class_of, failed};
 use crate::admin::shell::{Shell, html, latency, missing, redirect};
-use crate::answer::ApiError;
 use crate::api::encoded;
 use crate::random;
 use crate::state::Api;
@@ -168,9 +165,9 @@ impl Fields {
     }
 
     /// The definition of the fields; fails with what is wrong with the TOML.
-    fn table(&self) -> Result<toml::Table, String> {
+    fn table(&self) -> Result<toml::Table, FormError> {
         let more = self.more.parse::<toml::Table>();
-        let mut table = more.map_err(|error| format!("More settings: {}", error.message()))?;
+        let mut table = more.map_err(FormError::MoreSettings)?;
         let mut put = |key: &str, value: &str| {
             if !value.is_empty() {
                 table.insert(key.to_owned(), value.into());
@@ -238,8 +235,8 @@ fn split(text: &str, separator: char) -> Vec<String> {
 }
 
 /// A token for the URL of a heartbeat.
-fn token() -> Result<String, String> {
-    random::token().ok_or_else(|| "the system has no random numbers".to_owned())
+fn token() -> Result<String, FormError> {
+    random::token().ok_or(FormError::NoRandomNumbers)
 }
 
 /// A line of the folded part.
@@ -433,12 +430,12 @@ async fn submitted(api: &Api, me: &Me, key: Option<String>) -> Response {
     };
     let table = match fields.table() {
         Ok(table) => table,
-        Err(error) => return again(Some(error), None),
+        Err(error) => return again(Some(error.to_string()), None),
     };
     if me.form.get("action") == "test" {
         return match tried(api, key.as_deref(), &table).await {
             Ok(result) => again(None, Some(Tested::from_result(&result))),
-            Err(error) => again(Some(error), None),
+            Err(error) => again(Some(error.to_string()), None),
         };
     }
     let put = Put {
@@ -452,8 +449,7 @@ async fn submitted(api: &Api, me: &Me, key: Option<String>) -> Response {
         .await;
     let written = match written {
         Ok(written) => written,
-        Err(ChangeError::Invalid(problems)) => return again(Some(sentence(&problems)), None),
-        Err(error) => return again(Some(ApiError::from(error).message()), None),
+        Err(error) => return again(Some(FormError::from(error).to_string()), None),
     };
     let Some(definition) = written.first() else {
         return redirect("/admin/monitors?done=saved");
@@ -466,7 +462,11 @@ async fn submitted(api: &Api, me: &Me, key: Option<String>) -> Response {
 }
 
 /// One check of what the form defines.
-async fn tried(api: &Api, key: Option<&str>, table: &toml::Table) -> Result<CheckResult, String> {
+async fn tried(
+    api: &Api,
+    key: Option<&str>,
+    table: &toml::Table,
+) -> Result<CheckResult, FormError> {
     let views = api.handle.board.views();
     let others = views
         .iter()
@@ -477,42 +477,18 @@ async fn tried(api: &Api, key: Option<&str>, table: &toml::Table) -> Result<Chec
         version: None,
         table: table.clone(),
     }];
-    match api.handle.unmask(&mut puts).await {
-        Ok(()) => {}
-        Err(ChangeError::Invalid(problems)) => return Err(sentence(&problems)),
-        Err(error) => return Err(ApiError::from(error).message()),
-    }
+    api.handle.unmask(&mut puts).await?;
     let text = puts[0].table.to_string();
     let grounds = api.handle.board.grounds();
     let plan = match overlay::monitors(&[&text], &grounds, others).pop() {
         Some(Ok(plan)) => plan,
-        Some(Err(problems)) => {
-            let problems: Vec<_> = problems.into_iter().map(|problem| (0, problem)).collect();
-            return Err(sentence(&problems));
-        }
-        None => return Err("there is nothing to test".to_owned()),
+        Some(Err(problems)) => return Err(FormError::Definition(problems)),
+        None => return Err(FormError::NothingToTest),
     };
     if !matches!(plan.what, What::Probe(_)) {
-        return Err("This kind is not probed, so there is nothing to test.".to_owned());
+        return Err(FormError::NotProbed);
     }
-    let result = api.handle.try_out(plan).await;
-    result.map_err(|error| error.to_string())
-}
-
-/// All problems of a definition, one a line.
-pub(super) fn sentence(problems: &[(usize, ConfigProblem)]) -> String {
-    let mut text = String::new();
-    for (_, problem) in problems {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        // Writing to memory does not fail.
-        write!(text, "{problem}").ok();
-        if let Some(hint) = &problem.hint {
-            write!(text, "; {hint}").ok();
-        }
-    }
-    text
+    Ok(api.handle.try_out(plan).await?)
 }
 
 #[cfg(test)]
@@ -558,7 +534,13 @@ mod tests {
             more: "a = ".to_owned(),
             ..Fields::default()
         };
-        assert!(fields.table().unwrap_err().starts_with("More settings: "));
+        assert!(
+            fields
+                .table()
+                .unwrap_err()
+                .to_string()
+                .starts_with("More settings: ")
+        );
     }
 
     proptest::proptest! {

@@ -9,8 +9,8 @@ use plimsoll_monitor::store::{DefinitionKind, StoreError};
 use toml::{Table, Value};
 
 use crate::admin::choice::Choice;
-use crate::admin::editor::sentence;
 use crate::admin::form::Form;
+use crate::admin::form_error::FormError;
 use crate::admin::guard::Me;
 use crate::admin::monitors::failed;
 use crate::admin::shell::{Shell, html, missing, redirect};
@@ -256,8 +256,7 @@ async fn submitted(api: &Api, me: &Me, name: Option<String>) -> Response {
     };
     let error = match api.handle.change_other(&me.actor, KIND, put, me.now).await {
         Ok(_) => return redirect("/admin/notices?done=saved"),
-        Err(ChangeError::Invalid(problems)) => sentence(&problems),
-        Err(error) => ApiError::from(error).message(),
+        Err(error) => FormError::from(error).to_string(),
     };
     shown(api, me, name.as_deref(), version, fields, Some(error))
 }

@@ -6,11 +6,11 @@ use axum::response::Response;
 use http::StatusCode;
 use plimsoll_monitor::config::maintenance::MOST_ABOUT;
 use plimsoll_monitor::config::overlay::PlacedWindow;
-use plimsoll_monitor::manage::{ChangeError, Put};
+use plimsoll_monitor::manage::Put;
 use plimsoll_monitor::store::DefinitionKind;
 use plimsoll_monitor::time::Timestamp;
 
-use crate::admin::editor::sentence;
+use crate::admin::form_error::FormError;
 use crate::admin::guard::Me;
 use crate::admin::monitors::failed;
 use crate::admin::overview::refused;
@@ -199,8 +199,7 @@ pub(super) async fn add(
     let kind = DefinitionKind::Maintenance;
     let error = match api.handle.change_other(&me.actor, kind, put, me.now).await {
         Ok(_) => return Ok(redirect("/admin/maintenance?done=saved")),
-        Err(ChangeError::Invalid(problems)) => sentence(&problems),
-        Err(error) => ApiError::from(error).message(),
+        Err(error) => FormError::from(error).to_string(),
     };
     let shell = Shell::new(&me, "/admin/maintenance", "Maintenance").wrong(Some(error));
     shown(&api, &me, shell).await

@@ -188,11 +188,7 @@ pub(super) async fn test(State(api): State<Api>, Extension(me): Extension<Me>) -
     let Some(plan) = channels.iter().find(|plan| plan.name == name).cloned() else {
         return missing().await;
     };
-    let sent = apart(move || async move {
-        let sent = send_test(&plan).await;
-        sent.map_err(|failure| failure.to_string())
-    })
-    .await;
+    let sent = apart(move || async move { send_test(&plan).await }).await;
     if let Err(error) = api
         .handle
         .note(&me.actor, "channel.test", &name, me.now)

@@ -113,18 +113,15 @@ pub(super) async fn start(
         },
     };
     let Some(random) = random::token() else {
-        return sign_in::failed("The system has no random numbers.".to_owned());
+        return sign_in::failed(&"The system has no random numbers.");
     };
     let value = format!("{random}.{}", purpose.written());
     let flow = flow_of(&value);
     let providers = Arc::clone(&api.providers);
-    let found = apart(move || async move {
-        let url = providers.authorization(&plan, &flow, now).await;
-        url.map_err(|error| error.to_string())
-    });
+    let found = apart(move || async move { providers.authorization(&plan, &flow, now).await });
     let mut response = match found.await {
         Ok(url) => redirect(&url),
-        Err(why) => return refusal(&api, &request, why, now).await,
+        Err(error) => return refusal(&api, &request, error.to_string(), now).await,
     };
     let is_tls = is_tls(&request.headers, &request.extensions);
     COOKIE.set(&mut response, &value, is_tls);
@@ -212,9 +209,11 @@ async fn finish(
     let asked = Arc::clone(&plan);
     let claims = apart(move || async move {
         let user = providers.user(&asked, &flow, (&code, issuer.as_deref()), now);
-        user.await.map_err(|error| error.to_string())
+        user.await
     });
-    let claims = claims.await.map_err(Refusal::Because)?;
+    let claims = claims
+        .await
+        .map_err(|error| Refusal::Because(error.to_string()))?;
     let who = claims.email.clone().unwrap_or(claims.subject.clone());
     let actor = Actor {
         name: who.chars().take(100).collect(),
@@ -253,7 +252,7 @@ async fn refusal(api: &Api, request: &Parts, why: String, now: Timestamp) -> Res
     entry.detail = Some(why.clone());
     let noted = api.handle.store.record_audit(api.handle.org, entry, now);
     if let Err(error) = noted.await {
-        return sign_in::failed(error.to_string());
+        return sign_in::failed(&error);
     }
     let mut text: String = why.chars().take(400).collect();
     if let Some(first) = text.get(..1).map(str::to_uppercase) {
@@ -261,7 +260,7 @@ async fn refusal(api: &Api, request: &Parts, why: String, now: Timestamp) -> Res
     }
     let shown = Some((StatusCode::UNAUTHORIZED, format!("{text}.")));
     let page = sign_in::fresh(api, request, String::new(), String::new(), shown).await;
-    page.unwrap_or_else(sign_in::failed)
+    page.unwrap_or_else(|error| sign_in::failed(&error))
 }
 
 /// Ends the links of the member.

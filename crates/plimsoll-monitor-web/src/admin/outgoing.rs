@@ -1,18 +1,39 @@
 //! Requests to other servers. Their connections live on the thread that made them, so each goes out from one of its own.
 
+use std::io;
+
+use tokio::task::JoinError;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum OutgoingError<E> {
+    /// Of the request itself.
+    #[error("{0}")]
+    Request(E),
+    #[error(transparent)]
+    Runtime(io::Error),
+    #[error(transparent)]
+    Thread(JoinError),
+}
+
 /// Runs a future that need not be `Send`, and waits for it.
-pub(super) async fn apart<T, F>(make: impl FnOnce() -> F + Send + 'static) -> Result<T, String>
+pub(super) async fn apart<T, E, F>(
+    make: impl FnOnce() -> F + Send + 'static,
+) -> Result<T, OutgoingError<E>>
 where
     T: Send + 'static,
-    F: Future<Output = Result<T, String>>,
+    E: Send + 'static,
+    F: Future<Output = Result<T, E>>,
 {
     let done = tokio::task::spawn_blocking(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|error| error.to_string())?;
+            .map_err(OutgoingError::Runtime)?;
         let local = tokio::task::LocalSet::new();
-        local.block_on(&runtime, make())
+        let answered = local.block_on(&runtime, make());
+        answered.map_err(OutgoingError::Request)
     });
-    done.await.unwrap_or_else(|error| Err(error.to_string()))
+    done.await
+        .unwrap_or_else(|error| Err(OutgoingError::Thread(error)))
 }

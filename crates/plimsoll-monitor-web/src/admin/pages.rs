@@ -8,8 +8,8 @@ use plimsoll_monitor::manage::{ChangeError, Put};
 use plimsoll_monitor::store::DefinitionKind;
 
 use crate::admin::choice::Choice;
-use crate::admin::editor::sentence;
 use crate::admin::form::Form;
+use crate::admin::form_error::FormError;
 use crate::admin::guard::Me;
 use crate::admin::monitors::failed;
 use crate::admin::overview::refused;
@@ -110,9 +110,9 @@ impl Fields {
         }
     }
 
-    fn table(&self) -> Result<toml::Table, String> {
+    fn table(&self) -> Result<toml::Table, FormError> {
         let more = self.more.parse::<toml::Table>();
-        let mut table = more.map_err(|error| format!("More settings: {}", error.message()))?;
+        let mut table = more.map_err(FormError::MoreSettings)?;
         for (key, value) in KEYS.iter().zip(&self.plain) {
             if !value.is_empty() {
                 table.insert((*key).to_owned(), value.as_str().into());
@@ -256,12 +256,12 @@ async fn submitted(api: &Api, me: &Me, slug: Option<String>) -> Response {
     };
     let table = match fields.table() {
         Ok(table) => table,
-        Err(error) => return again(Some(error)),
+        Err(error) => return again(Some(error.to_string())),
     };
     if me.form.get("action") == "preview" {
         let text = table.to_string();
         return match api.handle.page_of(&text, slug.as_deref()) {
-            Err(ChangeError::Invalid(problems)) => again(Some(sentence(&problems))),
+            Err(error @ ChangeError::Invalid(_)) => again(Some(FormError::from(error).to_string())),
             _ => again(None),
         };
     }
@@ -273,7 +273,6 @@ async fn submitted(api: &Api, me: &Me, slug: Option<String>) -> Response {
     let kind = DefinitionKind::Page;
     match api.handle.change_other(&me.actor, kind, put, me.now).await {
         Ok(_) => redirect("/admin/pages?done=saved"),
-        Err(ChangeError::Invalid(problems)) => again(Some(sentence(&problems))),
-        Err(error) => again(Some(ApiError::from(error).message())),
+        Err(error) => again(Some(FormError::from(error).to_string())),
     }
 }

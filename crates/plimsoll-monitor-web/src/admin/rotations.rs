@@ -10,8 +10,8 @@ use plimsoll_monitor::manage::{ChangeError, Put};
 use plimsoll_monitor::store::{DefinitionKind, StoreError};
 use toml::{Table, Value};
 
-use crate::admin::editor::sentence;
 use crate::admin::form::Form;
+use crate::admin::form_error::FormError;
 use crate::admin::guard::Me;
 use crate::admin::monitors::failed;
 use crate::admin::shell::{Shell, html, missing, redirect};
@@ -95,9 +95,9 @@ impl Fields {
     }
 
     /// - `present`: the definition that this replaces.
-    fn table(&self, present: Option<&Table>) -> Result<Table, String> {
+    fn table(&self, present: Option<&Table>) -> Result<Table, FormError> {
         let more = self.more.parse::<Table>();
-        let mut table = more.map_err(|error| format!("More settings: {}", error.message()))?;
+        let mut table = more.map_err(FormError::MoreSettings)?;
         let values = [&self.name, &self.start, &self.rotate, &self.zone];
         for (key, value) in PLAIN.into_iter().zip(values) {
             if !value.is_empty() {
@@ -166,7 +166,7 @@ impl Edited<'_> {
         let fields = Fields::of_form(&self.me.form);
         let table = match fields.table(self.present.as_ref()) {
             Ok(table) => table,
-            Err(error) => return self.shown(fields, Some(error)),
+            Err(error) => return self.shown(fields, Some(error.to_string())),
         };
         let put = Put {
             was: self.name.clone(),
@@ -176,8 +176,7 @@ impl Edited<'_> {
         let (handle, me) = (&self.api.handle, self.me);
         let error = match handle.change_other(&me.actor, KIND, put, me.now).await {
             Ok(_) => return redirect("/admin/notices?done=saved"),
-            Err(ChangeError::Invalid(problems)) => sentence(&problems),
-            Err(error) => ApiError::from(error).message(),
+            Err(error) => FormError::from(error).to_string(),
         };
         self.shown(fields, Some(error))
     }

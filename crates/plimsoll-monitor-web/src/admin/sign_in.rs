@@ -1,5 +1,6 @@
 //! Sign-in and sign-out.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use askama::Template;
@@ -16,6 +17,7 @@ use plimsoll_monitor::store::{NewSession, SessionChoice, StoreError, User, UserE
 use plimsoll_monitor::time::Timestamp;
 
 use crate::admin::form::Form;
+use crate::admin::form_error::FormError;
 use crate::admin::guard::{Me, SESSION, csrf_of, is_same};
 use crate::admin::password::HashFailure;
 use crate::admin::shell::{html, message, redirect};
@@ -55,18 +57,14 @@ pub(super) async fn show(
     let (request, _) = request.into_parts();
     let next = parameter(query.as_deref(), "next").unwrap_or_default();
     let page = fresh(&api, &request, next, String::new(), None).await;
-    page.unwrap_or_else(failed)
+    page.unwrap_or_else(|error| failed(&error))
 }
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the form of `unwrap_or_else`"
-)]
-pub(super) fn failed(why: String) -> Response {
+pub(super) fn failed(why: &impl Display) -> Response {
     message(
         StatusCode::SERVICE_UNAVAILABLE,
         "Sign-in is not possible now",
-        &why,
+        &why.to_string(),
     )
 }
 
@@ -77,13 +75,9 @@ pub(super) async fn fresh(
     next: String,
     name: String,
     error: Option<(StatusCode, String)>,
-) -> Result<Response, String> {
-    let access = api
-        .handle
-        .refresh_access()
-        .await
-        .map_err(|error| error.to_string())?;
-    let value = random::token().ok_or("the system has no random numbers")?;
+) -> Result<Response, FormError> {
+    let access = api.handle.refresh_access().await?;
+    let value = random::token().ok_or(FormError::NoRandomNumbers)?;
     let (status, error) = match error {
         None => (StatusCode::OK, None),
         Some((status, error)) => (status, Some(error)),
@@ -129,7 +123,7 @@ pub(super) async fn sign_in(State(api): State<Api>, request: Request) -> Respons
             let (next, name) = (form.get("next").to_owned(), form.get("name").to_owned());
             let shown = Some((error.status, error.text));
             let page = fresh(&api, &request, next, name, shown).await;
-            let mut response = page.unwrap_or_else(failed);
+            let mut response = page.unwrap_or_else(|error| failed(&error));
             if let Some(seconds) = seconds {
                 let value = HeaderValue::from(seconds);
                 response.headers_mut().insert(RETRY_AFTER, value);
@@ -311,7 +305,7 @@ pub(super) async fn sign_out(State(api): State<Api>, Extension(me): Extension<Me
         .end_sessions(handle.org, me.user.id, this)
         .await
     {
-        return failed(error.to_string());
+        return failed(&error);
     }
     let mut response = redirect("/admin/sign-in");
     SESSION.set(&mut response, "", me.is_tls);

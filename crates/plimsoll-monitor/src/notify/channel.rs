@@ -9,6 +9,8 @@ mod request;
 
 mod template;
 
+mod settings_error;
+
 mod issue;
 
 mod aws;
@@ -99,6 +101,7 @@ use std::sync::Arc;
 use plimsoll_model::Secret;
 use plimsoll_model::document::{ConfigProblem, Document};
 
+use crate::notify::channel::settings_error::SettingsError;
 use crate::notify::field::{Field, Values};
 use crate::notify::message::Message;
 use crate::notify::settings::Settings;
@@ -169,7 +172,7 @@ pub struct Channel {
 }
 
 /// A channel that is made, or what is wrong with its settings.
-pub(crate) type Compiled = Result<Arc<dyn Notifier>, String>;
+pub(crate) type Compiled = Result<Arc<dyn Notifier>, SettingsError>;
 
 #[expect(
     clippy::unnecessary_wraps,

@@ -78,7 +78,7 @@ impl RedisProbe {
         let begun = context.clock.now();
         for words in &self.before {
             let words: Vec<&str> = words.iter().map(Secret::expose).collect();
-            if let Err(refusal) = reply(&mut stream, &words).await? {
+            if let Reply::Refused(refusal) = reply(&mut stream, &words).await? {
                 reading.unmet = Some(refusal);
                 return Ok(());
             }
@@ -88,18 +88,25 @@ impl RedisProbe {
         let waited = context.clock.now().saturating_duration_since(begun);
         reading.phases.set(Phase::Wait, waited);
         match outcome {
-            Ok(text) => {
+            Reply::Lines(text) => {
                 reading.size = text.len() as u64;
                 reading.body = text.into_bytes();
             }
-            Err(refusal) => reading.unmet = Some(refusal),
+            Reply::Refused(refusal) => reading.unmet = Some(refusal),
         }
         Ok(())
     }
 }
 
-/// Sends a command, and reads its reply as lines; the inner error is what the server refuses.
-async fn reply(stream: &mut Stream, words: &[&str]) -> Result<Result<String, String>, Failure> {
+/// What the server replies to a command.
+enum Reply {
+    Lines(String),
+    /// Its reason.
+    Refused(String),
+}
+
+/// Sends a command, and reads its reply.
+async fn reply(stream: &mut Stream, words: &[&str]) -> Result<Reply, Failure> {
     let mut command = format!("*{}\r\n", words.len());
     for word in words {
         write!(command, "${}\r\n{word}\r\n", word.len()).expect("text can be written to memory");
@@ -124,7 +131,7 @@ async fn reply(stream: &mut Stream, words: &[&str]) -> Result<Result<String, Str
         let (kind, rest) = head.split_at_checked(1).unwrap_or_default();
         let length = || rest.parse::<i64>().map_err(|_| unknown(head));
         match kind {
-            "-" if values == 1 => return Ok(Err(format!("the server reports: {rest}"))),
+            "-" if values == 1 => return Ok(Reply::Refused(format!("the server reports: {rest}"))),
             "+" | ":" | "-" => text.push_str(rest),
             "$" => match usize::try_from(length()?) {
                 // No value.
@@ -151,7 +158,7 @@ async fn reply(stream: &mut Stream, words: &[&str]) -> Result<Result<String, Str
             text.push('\n');
         }
     }
-    Ok(Ok(text))
+    Ok(Reply::Lines(text))
 }
 
 fn too_large() -> Failure {

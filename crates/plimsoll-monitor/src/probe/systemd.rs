@@ -335,18 +335,16 @@ mod tests {
     }
 
     /// The answer to a call with arguments of texts.
-    fn answer(path: &str, member: &str, arguments: &[String]) -> Result<bus::Answer, String> {
+    fn answer(path: &str, member: &str, arguments: &[String]) -> bus::Answer {
         if member == "LoadUnit" {
             let name = arguments[0].replace(['.', '-'], "_");
-            return Ok(bus::Answer::Path(format!(
-                "/org/freedesktop/systemd1/unit/{name}"
-            )));
+            return bus::Answer::Path(format!("/org/freedesktop/systemd1/unit/{name}"));
         }
         let (unit, property) = (
             path.rsplit('/').next().unwrap_or_default(),
             arguments[1].as_str(),
         );
-        let text = |text: &str| Ok(bus::Answer::Text(text.to_owned()));
+        let text = |text: &str| bus::Answer::Text(text.to_owned());
         match (unit, property) {
             ("c_service", "LoadState") => text("not-found"),
             (_, "LoadState") => text("loaded"),
@@ -357,12 +355,10 @@ mod tests {
             ("s_service", "SubState") => text("start"),
             ("b_service", "Result") => text("exit-code"),
             (_, "Result") => text("success"),
-            (_, "NRestarts") => Ok(bus::Answer::Number(2)),
-            (_, "ExecMainStatus") => {
-                Ok(bus::Answer::Number(if unit == "b_service" { 3 } else { 0 }))
-            }
+            (_, "NRestarts") => bus::Answer::Number(2),
+            (_, "ExecMainStatus") => bus::Answer::Number(if unit == "b_service" { 3 } else { 0 }),
             (_, "ActiveState" | "SubState") => text("inactive"),
-            _ => Err(format!("no property {property}")),
+            _ => bus::Answer::Refusal(format!("no property {property}")),
         }
     }
 

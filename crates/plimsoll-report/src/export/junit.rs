@@ -13,11 +13,12 @@ use crate::document::CountsDocument;
 #[derive(Debug, Clone, Copy)]
 pub struct Junit;
 
-/// A test case; `Err` says why it failed.
+/// A test case.
 struct Case {
     class: &'static str,
     name: String,
-    outcome: Result<(), String>,
+    /// Why it failed, if it did.
+    failure: Option<String>,
 }
 
 impl Exporter for Junit {
@@ -31,7 +32,7 @@ impl Exporter for Junit {
 
     fn export(&self, runs: &[RunRecord]) -> Vec<u8> {
         let suites: Vec<_> = runs.iter().map(|run| (run, cases(run))).collect();
-        let failed = |cases: &[Case]| cases.iter().filter(|case| case.outcome.is_err()).count();
+        let failed = |cases: &[Case]| cases.iter().filter(|case| case.failure.is_some()).count();
         let all: usize = suites.iter().map(|(_, cases)| cases.len()).sum();
         let all_failed: usize = suites.iter().map(|(_, cases)| failed(cases)).sum();
         let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
@@ -55,9 +56,9 @@ impl Exporter for Junit {
             for case in cases {
                 let name = escaped_html(&case.name);
                 let head = format!("    <testcase classname=\"{}\" name=\"{name}\"", case.class);
-                match &case.outcome {
-                    Ok(()) => writeln!(xml, "{head}/>"),
-                    Err(reason) => writeln!(
+                match &case.failure {
+                    None => writeln!(xml, "{head}/>"),
+                    Some(reason) => writeln!(
                         xml,
                         "{head}><failure message=\"{}\"/></testcase>",
                         escaped_html(reason)
@@ -86,43 +87,43 @@ fn cases(run: &RunRecord) -> Vec<Case> {
     });
     let unanswered = counts.failed + counts.aborted;
     let answered = if unanswered == 0 {
-        Ok(())
+        None
     } else {
-        Err(format!(
+        Some(format!(
             "no complete response to {unanswered} of {} requests",
             counts.started
         ))
     };
     let statuses = match counts.failed_status {
-        0 => Ok(()),
-        failed => Err(format!("{failed} responses have one")),
+        0 => None,
+        failed => Some(format!("{failed} responses have one")),
     };
     let is_intended = summary.load.fail_status.as_deref() == Some("none")
         || !summary.load.expectations.is_empty();
     let has_good = if counts.ok > 0 && counts.error_statuses == counts.ok && !is_intended {
-        Err(format!("all {} responses have one", counts.ok))
+        Some(format!("all {} responses have one", counts.ok))
     } else {
-        Ok(())
+        None
     };
     let mut cases = Vec::new();
     if !is_judged || unanswered == 0 || counts.ok == 0 {
         cases.push(Case {
             class: "plimsoll.load",
             name: "every request is answered".to_owned(),
-            outcome: answered,
+            failure: answered,
         });
     }
     if let Some(short) = shortfall(counts) {
         cases.push(Case {
             class: "plimsoll.load",
             name: "at most 1 % of the intended requests are missed or aborted".to_owned(),
-            outcome: Err(short),
+            failure: Some(short),
         });
     }
     cases.extend([Case {
         class: "plimsoll.load",
         name: "not every response has an error status".to_owned(),
-        outcome: has_good,
+        failure: has_good,
     }]);
     if summary.grpc.is_some() || summary.load.fail_status.is_some() {
         cases.push(Case {
@@ -131,26 +132,26 @@ fn cases(run: &RunRecord) -> Vec<Case> {
                 Some(_) => "every status is OK and none is in --fail-status".to_owned(),
                 None => "no status is in --fail-status".to_owned(),
             },
-            outcome: statuses,
+            failure: statuses,
         });
     }
     for condition in &summary.load.expectations {
         cases.push(Case {
             class: "plimsoll.expect",
             name: condition.clone(),
-            outcome: match summary.unmet.get(condition) {
-                None => Ok(()),
-                Some(unmet) => Err(format!("{unmet} responses do not meet it")),
-            },
+            failure: summary
+                .unmet
+                .get(condition)
+                .map(|unmet| format!("{unmet} responses do not meet it")),
         });
     }
     for threshold in &summary.thresholds {
         cases.push(Case {
             class: "plimsoll.threshold",
             name: threshold.threshold.clone(),
-            outcome: match threshold.verdict.as_str() {
-                "met" => Ok(()),
-                verdict => Err(format!("{verdict}: {}", threshold_value(threshold))),
+            failure: match threshold.verdict.as_str() {
+                "met" => None,
+                verdict => Some(format!("{verdict}: {}", threshold_value(threshold))),
             },
         });
     }

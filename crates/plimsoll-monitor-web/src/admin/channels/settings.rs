@@ -9,6 +9,7 @@ use toml::{Table, Value};
 
 use crate::admin::choice::Choice;
 use crate::admin::form::Form;
+use crate::admin::form_error::FormError;
 
 /// What was typed, by the keys of fields.
 #[derive(Debug, Clone, Default)]
@@ -77,7 +78,7 @@ impl Typed {
         &self,
         channel: &Channel,
         present: Option<&Table>,
-    ) -> Result<Table, String> {
+    ) -> Result<Table, FormError> {
         let mut table = Table::new();
         for field in channel.fields {
             let text = self.text(field);
@@ -95,10 +96,7 @@ impl Typed {
         if let Some(present) = present
             && let Some(field) = self.exposed(channel, present, &table)
         {
-            return Err(format!(
-                "The address changes, so type `{}` again: what is stored is sent to no other server.",
-                field.key
-            ));
+            return Err(FormError::AddressChanges(field.key));
         }
         Ok(table)
     }
@@ -213,7 +211,7 @@ fn text_of(value: &Value) -> String {
     }
 }
 
-fn value_of(field: &Field, text: &str) -> Result<Value, String> {
+fn value_of(field: &Field, text: &str) -> Result<Value, FormError> {
     Ok(match field.kind {
         FieldKind::Number(..) => match text.trim().parse() {
             Ok(number) => Value::Integer(number),
@@ -228,7 +226,7 @@ fn value_of(field: &Field, text: &str) -> Result<Value, String> {
             let mut pairs = Table::new();
             for line in text.lines().filter(|line| !line.trim().is_empty()) {
                 let Some((name, value)) = line.split_once(':') else {
-                    return Err(format!("`{}` has a line without a colon", field.key));
+                    return Err(FormError::NoColon(field.key));
                 };
                 pairs.insert(name.trim().to_owned(), value.trim().into());
             }
@@ -300,6 +298,7 @@ mod tests {
         assert!(
             form.table(channel, Some(&stored))
                 .unwrap_err()
+                .to_string()
                 .contains("type `token` again")
         );
         let (_, form) = typed("gotify", &[moved[0], ("field-token", "new")]);
@@ -332,7 +331,12 @@ mod tests {
         );
         assert_eq!(table["headers"]["X-A"].as_str(), Some("1"));
         let (_, form) = typed("webhook", &[("field-headers", "no colon")]);
-        assert!(form.table(channel, None).unwrap_err().contains("colon"));
+        assert!(
+            form.table(channel, None)
+                .unwrap_err()
+                .to_string()
+                .contains("colon")
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ use url::Url;
 
 use crate::notify::channel::aws::Signer;
 use crate::notify::channel::request::shortened_bytes;
+use crate::notify::channel::settings_error::SettingsError;
 use crate::notify::channel::{Answers, Channel, Compiled, HttpRequest, Notifier, Outgoing, made};
 use crate::notify::field::{Field, Values};
 use crate::notify::message::Message;
@@ -58,9 +59,7 @@ fn compile(values: &Values) -> Compiled {
     // `arn:aws:sns:REGION:ACCOUNT:NAME`
     let parts: Vec<_> = topic.split(':').collect();
     let ["arn", partition, "sns", region, _, name] = parts.as_slice() else {
-        return Err(
-            "topic: must be an ARN such as `arn:aws:sns:eu-central-1:123456789012:ops`".to_owned(),
-        );
+        return Err(SettingsError::Topic);
     };
     let domain = if *partition == "aws-cn" {
         "amazonaws.com.cn"
@@ -70,7 +69,10 @@ fn compile(values: &Values) -> Compiled {
     let of_region = format!("https://sns.{region}.{domain}/");
     let url = match values.maybe_url() {
         Some(url) => url,
-        None => Url::parse(&of_region).map_err(|_| format!("topic: `{region}` is no region"))?,
+        None => Url::parse(&of_region).map_err(|_| SettingsError::Region {
+            key: "topic",
+            region: (*region).to_owned(),
+        })?,
     };
     let signer = Signer::of_values(values, (*region).to_owned());
     made(Sns {

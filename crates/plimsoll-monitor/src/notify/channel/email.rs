@@ -14,6 +14,7 @@ use plimsoll_client::{Endpoint, EndpointError};
 use plimsoll_model::Secret;
 use ring::digest::{Context, SHA256};
 
+use crate::notify::channel::settings_error::SettingsError;
 use crate::notify::channel::{Channel, Compiled, Foreign, Notifier, Outgoing, made};
 use crate::notify::field::{Field, Values};
 use crate::notify::message::{Message, NoticeKind};
@@ -215,7 +216,7 @@ fn compile(values: &Values) -> Compiled {
     let mailer = Mailer::of_values(values);
     match mailer.zip(to) {
         Some((mailer, to)) => made(Email { mailer, to }),
-        None => Err("an address is not understood".to_owned()),
+        None => Err(SettingsError::MailAddress),
     }
 }
 

@@ -10,6 +10,7 @@ use url::Url;
 
 use crate::notify::channel::issue::{Change, description, done, found, mark, number};
 use crate::notify::channel::request::{below, segment, shortened};
+use crate::notify::channel::settings_error::SettingsError;
 use crate::notify::channel::{
     Answers, Channel, Compiled, Foreign, HttpRequest, Notifier, Outgoing, made,
 };
@@ -66,10 +67,10 @@ fn compile(values: &Values) -> Compiled {
     let repository = values.text("repository");
     let parts: Vec<_> = repository.split('/').collect();
     let [owner, name] = parts.as_slice() else {
-        return Err("repository: must be `OWNER/NAME`".to_owned());
+        return Err(SettingsError::Repository);
     };
     if owner.is_empty() || name.is_empty() {
-        return Err("repository: must be `OWNER/NAME`".to_owned());
+        return Err(SettingsError::Repository);
     }
     let path = format!("repos/{}/{}/issues", plain(owner), plain(name));
     made(GitHub {

@@ -5,6 +5,7 @@
 use plimsoll_model::Secret;
 use url::Url;
 
+use crate::notify::channel::settings_error::SettingsError;
 use crate::notify::channel::{Channel, Compiled, Foreign, HttpRequest, Notifier, Outgoing, made};
 use crate::notify::field::{Field, Values};
 use crate::notify::message::Message;
@@ -41,11 +42,11 @@ fn compile(values: &Values) -> Compiled {
         values.maybe_secret("password"),
     );
     if user.is_some() != password.is_some() {
-        return Err("`username` and `password` are given together".to_owned());
+        return Err(SettingsError::HalfLogin);
     }
     let (login, token) = (user.zip(password), values.maybe_secret("token"));
     if login.is_some() && token.is_some() {
-        return Err("either `username` and `password` or `token` are given".to_owned());
+        return Err(SettingsError::TwoLogins);
     }
     made(N8n {
         url: values.url(),

@@ -7,6 +7,7 @@ use url::Url;
 
 use crate::notify::channel::aws::Signer;
 use crate::notify::channel::request::below;
+use crate::notify::channel::settings_error::SettingsError;
 use crate::notify::channel::{
     Answers, Channel, Compiled, Foreign, HttpRequest, Notifier, Outgoing, made,
 };
@@ -67,11 +68,14 @@ fn compile(values: &Values) -> Compiled {
     let of_region = format!("https://email.{region}.amazonaws.com");
     let url = match values.maybe_url() {
         Some(url) => url,
-        None => Url::parse(&of_region).map_err(|_| format!("region: `{region}` is no region"))?,
+        None => Url::parse(&of_region).map_err(|_| SettingsError::Region {
+            key: "region",
+            region: region.clone(),
+        })?,
     };
     let to = values.texts("to");
     if to.len() > MOST_RECEIVERS {
-        return Err(format!("to: at most {MOST_RECEIVERS} receive a mail"));
+        return Err(SettingsError::Receivers(MOST_RECEIVERS));
     }
     made(Ses {
         url,

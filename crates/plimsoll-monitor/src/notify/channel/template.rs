@@ -126,9 +126,23 @@ pub fn placeholders() -> impl Iterator<Item = (&'static str, &'static str)> {
     all.map(|(_, name, about)| (name, about))
 }
 
+/// Why a text is no template.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum TemplateError {
+    #[error("a placeholder does not end: `}}}}` is missing")]
+    Unclosed,
+    #[error("`{{{{ {0} }}}}` is not one of {known}", known = names())]
+    Unknown(String),
+}
+
+fn names() -> String {
+    let known: Vec<_> = placeholders().map(|(name, _)| name).collect();
+    known.join(", ")
+}
+
 impl Template {
     /// Fails with the first placeholder that is not known.
-    pub(super) fn parse(text: &str, syntax: Syntax) -> Result<Self, String> {
+    pub(super) fn parse(text: &str, syntax: Syntax) -> Result<Self, TemplateError> {
         let mut parts = Vec::new();
         let mut is_quoted = false;
         let mut rest = text;
@@ -136,13 +150,11 @@ impl Template {
             is_quoted = is_quoted_after(before, is_quoted);
             parts.push(Part::Text(before.to_owned()));
             let Some((inside, after)) = behind.split_once("}}") else {
-                return Err("a placeholder does not end: `}}` is missing".to_owned());
+                return Err(TemplateError::Unclosed);
             };
             let name = inside.trim();
             let Some(place) = Place::named(name) else {
-                let known: Vec<_> = placeholders().map(|(name, _)| name).collect();
-                let known = known.join(", ");
-                return Err(format!("`{{{{ {name} }}}}` is not one of {known}"));
+                return Err(TemplateError::Unknown(name.to_owned()));
             };
             parts.push(Part::Place(place, is_quoted));
             rest = after;
@@ -263,7 +275,11 @@ mod tests {
 
     #[test]
     fn mistakes_are_named() {
-        let wrong = |text| Template::parse(text, Syntax::Plain).unwrap_err();
+        let wrong = |text| {
+            Template::parse(text, Syntax::Plain)
+                .unwrap_err()
+                .to_string()
+        };
         assert!(wrong("{{ nme }}").starts_with("`{{ nme }}` is not one of kind, state"));
         assert!(wrong("{{ name }").contains("does not end"));
     }

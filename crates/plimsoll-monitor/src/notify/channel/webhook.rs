@@ -9,6 +9,7 @@ use plimsoll_model::Secret;
 use ring::hmac;
 use url::Url;
 
+use crate::notify::channel::settings_error::SettingsError;
 use crate::notify::channel::template::{Syntax, Template};
 use crate::notify::channel::{
     Channel, Compiled, Foreign, HttpRequest, Notifier, Outgoing, Theirs, made,
@@ -61,13 +62,17 @@ fn compile(values: &Values) -> Compiled {
         let is_name = http::HeaderName::from_bytes(name.as_bytes()).is_ok();
         let is_value = http::HeaderValue::from_bytes(value.expose().as_bytes()).is_ok();
         if !is_name || !is_value {
-            return Err(format!("headers: `{name}` is no header field of HTTP"));
+            return Err(SettingsError::NoField(name));
         }
         if FRAMING.iter().any(|known| name.eq_ignore_ascii_case(known)) {
-            return Err(format!("headers: `{name}` is set by this program"));
+            return Err(SettingsError::OwnField(name));
         }
-        let value = Template::parse(value.expose(), Syntax::Line)
-            .map_err(|problem| format!("headers: `{name}`: {problem}"))?;
+        let value = Template::parse(value.expose(), Syntax::Line).map_err(|error| {
+            SettingsError::FieldTemplate {
+                name: name.clone(),
+                error,
+            }
+        })?;
         fields.push((name.to_ascii_lowercase(), value));
     }
     let media_type = values
@@ -84,15 +89,16 @@ fn compile(values: &Values) -> Compiled {
             Syntax::Json => "application/json",
             _ => "text/plain; charset=utf-8",
         };
-        let value = Template::parse(media_type, Syntax::Line)?;
+        let value =
+            Template::parse(media_type, Syntax::Line).map_err(SettingsError::BodyTemplate)?;
         fields.insert(0, ("content-type".to_owned(), value));
     }
     let body = body.map(|body| Template::parse(&body, syntax)).transpose();
-    let body = body.map_err(|problem| format!("body: {problem}"))?;
+    let body = body.map_err(SettingsError::BodyTemplate)?;
     if let (Syntax::Json, Some(body)) = (syntax, &body) {
         let filled = body.filled(&Message::sample(NoticeKind::Opened));
         if let Err(error) = serde_json::from_str::<serde_json::Value>(&filled) {
-            return Err(format!("body: what it makes is no JSON: {error}"));
+            return Err(SettingsError::BodyJson(error));
         }
     }
     made(Webhook {
@@ -106,20 +112,17 @@ fn compile(values: &Values) -> Compiled {
 }
 
 /// The URL, and what it begins with. A value in its host could lead elsewhere.
-fn target(text: &str) -> Result<(Template, Url), String> {
+fn target(text: &str) -> Result<(Template, Url), SettingsError> {
     let prefix = text.split("{{").next().unwrap_or_default();
     let base = Url::parse(prefix).ok().filter(|url| {
         let is_web = matches!(url.scheme(), "http" | "https") && url.has_host();
         is_web && (prefix.len() == text.len() || prefix.matches('/').count() >= 3)
     });
     let Some(base) = base else {
-        return Err(
-            "url: must be a URL that begins with `https://` or `http://`, without placeholders in its host"
-                .to_owned(),
-        );
+        return Err(SettingsError::Url);
     };
     let url = Template::parse(text, Syntax::Encoded);
-    Ok((url.map_err(|problem| format!("url: {problem}"))?, base))
+    Ok((url.map_err(SettingsError::UrlTemplate)?, base))
 }
 
 fn syntax(media_type: Option<&str>, body: Option<&str>) -> Syntax {

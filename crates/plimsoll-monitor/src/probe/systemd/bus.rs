@@ -419,6 +419,8 @@ pub(super) enum Answer {
     /// In a variant, as `Get` has it.
     Text(String),
     Number(i32),
+    /// An error, with its message.
+    Refusal(String),
 }
 
 /// Stands for systemd on a bus until that ends.
@@ -429,7 +431,7 @@ pub(super) enum Answer {
 pub(super) async fn serve(
     socket: &std::path::Path,
     ready: std::sync::mpsc::Sender<()>,
-    answer: impl Fn(&str, &str, &[String]) -> Result<Answer, String>,
+    answer: impl Fn(&str, &str, &[String]) -> Answer,
 ) -> Result<(), BusError> {
     let stream = tokio::net::UnixStream::connect(socket).await;
     let stream = stream.map_err(|error| Failure::from_io(Phase::Connect, &error))?;
@@ -486,22 +488,22 @@ pub(super) async fn serve(
         ];
         let mut body = Vec::new();
         let (kind, signature) = match answer(path, member, &arguments) {
-            Ok(Answer::Path(path)) => {
+            Answer::Path(path) => {
                 put_text(&mut body, &path);
                 (kind::RETURN, "o")
             }
-            Ok(Answer::Text(text)) => {
+            Answer::Text(text) => {
                 put_signature(&mut body, "s");
                 put_text(&mut body, &text);
                 (kind::RETURN, "v")
             }
-            Ok(Answer::Number(number)) => {
+            Answer::Number(number) => {
                 put_signature(&mut body, "i");
                 pad(&mut body, 4);
                 body.extend_from_slice(&number.to_le_bytes());
                 (kind::RETURN, "v")
             }
-            Err(why) => {
+            Answer::Refusal(why) => {
                 fields.push((field::ERROR_NAME, "s", "org.freedesktop.DBus.Error.Failed"));
                 put_text(&mut body, &why);
                 (kind::ERROR, "s")

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::{AddressFilter, ProxyRules};
-use plimsoll_k6::{Script, ScriptText, run_once};
+use plimsoll_k6::{LoadError, Script, ScriptText, run_once};
 use plimsoll_model::{Failure, FailureKind, Phase, Side};
 use plimsoll_monitor::Reading;
-use plimsoll_monitor::probe::{Probe, ProbeContext, ProbeFuture, SuppliedKind, SuppliedKinds};
+use plimsoll_monitor::probe::{
+    Probe, ProbeContext, ProbeFileError, ProbeFuture, SuppliedKind, SuppliedKinds,
+};
 use tokio::sync::Semaphore;
 
 /// Kinds of probes that this binary supplies.
@@ -31,7 +33,7 @@ fn compile(
     file: &Path,
     timeout: Duration,
     filter: Option<AddressFilter>,
-) -> Result<Arc<dyn Probe>, String> {
+) -> Result<Arc<dyn Probe>, ProbeFileError> {
     // Errors of the script are those of the configuration; the file is read again for each check.
     load(file)?;
     Ok(Arc::new(ScriptProbe {
@@ -41,8 +43,8 @@ fn compile(
     }))
 }
 
-fn load(file: &Path) -> Result<Script, String> {
-    Script::load(&ScriptText::File(file.to_owned())).map_err(|error| error.to_string())
+fn load(file: &Path) -> Result<Script, LoadError> {
+    Script::load(&ScriptText::File(file.to_owned()))
 }
 
 impl Probe for ScriptProbe {
@@ -74,11 +76,11 @@ impl Probe for ScriptProbe {
                 let script = load(&file)?;
                 Ok(run_once(script, Vec::new(), reach, timeout))
             });
-            let ran: Result<Result<_, String>, _> = ran.await;
+            let ran: Result<Result<_, LoadError>, _> = ran.await;
             drop(permit);
             let verdict = match ran {
                 Ok(Ok(verdict)) => verdict,
-                Ok(Err(message)) => return ours(message),
+                Ok(Err(error)) => return ours(error.to_string()),
                 Err(error) => return ours(error.to_string()),
             };
             let mut reading = Reading {
