@@ -1,11 +1,12 @@
-//! Pages of HTML as trees, for `k6/html`.
-//!
-//! Tokens are those of the HTML Standard (13.2.5). The tree is built by the rules that pages rely on: `html`, `head` and `body`
-//! are always there, elements whose end tags are optional end where the standard says, and end tags without an element are ignored.
-//! Misnested formatting (`<b><i></b></i>`) and texts within tables are simpler than in the standard: they stay where they
-//! are written.
+//! Pages of HTML as trees, for `k6/html`: built by `html5ever` as the HTML Standard has it (13.2.6), with scripts enabled as k6 does.
 
-use html5gum::{State, Token, Tokenizer};
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use html5ever::tendril::{StrTendril, TendrilSink as _};
+use html5ever::tree_builder::{ElementFlags, NodeOrText, QuirksMode, TreeSink};
+use html5ever::{Attribute, ExpandedName, LocalName, QualName, expanded_name, local_name, ns};
 
 /// A part of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,209 +25,202 @@ pub(crate) enum Content {
     Comment(String),
     Text(String),
     Element {
-        /// In lower case.
+        /// In lower case, but for those of SVG that have capitals.
         name: String,
         attributes: Vec<(String, String)>,
     },
 }
 
-/// Elements without content.
-const VOID: [&str; 15] = [
-    "area", "base", "br", "col", "embed", "frame", "hr", "img", "input", "keygen", "link", "meta",
-    "source", "track", "wbr",
-];
-
-/// Elements of the head, while there is no body yet.
-const OF_HEAD: [&str; 8] = [
-    "base", "link", "meta", "title", "style", "script", "noscript", "template",
-];
-
-/// Elements before which an open paragraph ends.
-const BLOCKS: [&str; 38] = [
-    "address",
-    "article",
-    "aside",
-    "blockquote",
-    "center",
-    "details",
-    "dialog",
-    "dir",
-    "div",
-    "dl",
-    "dd",
-    "dt",
-    "fieldset",
-    "figcaption",
-    "figure",
-    "footer",
-    "form",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "header",
-    "hgroup",
-    "hr",
-    "li",
-    "main",
-    "menu",
-    "nav",
-    "ol",
-    "p",
-    "pre",
-    "section",
-    "summary",
-    "table",
-    "ul",
-    "plaintext",
-];
-
-/// Elements that an element ends, and those beyond which it does not look for them.
-fn ended_by(name: &str) -> (&'static [&'static str], &'static [&'static str]) {
-    match name {
-        "li" => (&["li"], &["ul", "ol", "menu"]),
-        "dt" | "dd" => (&["dt", "dd"], &["dl"]),
-        "option" => (&["option"], &["select", "datalist"]),
-        "optgroup" => (&["option", "optgroup"], &["select"]),
-        "td" | "th" => (&["td", "th"], &["tr", "table"]),
-        "tr" => (&["td", "th", "tr"], &["table"]),
-        "tbody" | "thead" | "tfoot" => (
-            &[
-                "td", "th", "tr", "tbody", "thead", "tfoot", "caption", "colgroup",
-            ],
-            &["table"],
-        ),
-        "a" => (&["a"], &["td", "th", "table", "button"]),
-        "button" => (&["button"], &["table"]),
-        _ => (&[], &[]),
-    }
-}
-
-/// The tree of a page. Every text is one.
+/// The tree of a page, each node before what is in it. Every text is one.
 pub(crate) fn parse(text: &str) -> Vec<Node> {
-    let mut builder = Builder::default();
-    let mut tokens = Tokenizer::new(text);
-    while let Some(Ok(token)) = tokens.next() {
-        match token {
-            Token::StartTag(tag) => {
-                let name = lossy(&tag.name);
-                let attributes = tag.attributes.iter();
-                let attributes = attributes.map(|(key, value)| (lossy(key), lossy(value)));
-                let is_foreign = builder.is_open("svg") || builder.is_open("math");
-                match name.as_str() {
-                    _ if is_foreign => {}
-                    "style" | "xmp" | "iframe" | "noembed" | "noframes" => {
-                        tokens.set_state(State::RawText);
-                    }
-                    "script" => tokens.set_state(State::ScriptData),
-                    "textarea" | "title" => tokens.set_state(State::RcData),
-                    _ => {}
-                }
-                let ends = tag.self_closing && (is_foreign || matches!(&*name, "svg" | "math"));
-                builder.start(&name, attributes.collect(), ends);
-            }
-            Token::EndTag(tag) => builder.end(&lossy(&tag.name)),
-            Token::String(text) => builder.text(&lossy(&text)),
-            Token::Comment(text) => builder.add(Content::Comment(lossy(&text))),
-            Token::Doctype(doctype) => {
-                if builder.nodes.len() == 1 {
-                    builder.add(Content::Doctype(lossy(&doctype.name)));
-                }
-            }
-            Token::Error(_) => {}
-        }
-    }
-    builder.body();
-    builder.nodes
+    html5ever::parse_document(Tree::default(), html5ever::ParseOpts::default()).one(text)
 }
 
-fn lossy(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+/// A tree that grows, and in which nodes may move.
+struct Tree(RefCell<Vec<Growing>>);
+
+struct Growing {
+    parent: Option<usize>,
+    children: Vec<usize>,
+    content: Content,
 }
 
-/// A tree that grows.
-#[derive(Debug)]
-struct Builder {
-    nodes: Vec<Node>,
-    /// Open elements from the outermost one, by their places; empty until there is a root.
-    open: Vec<usize>,
-    head: Option<usize>,
-    body: Option<usize>,
+/// A node of the tree, with its name if it is an element.
+#[derive(Clone)]
+struct Handle {
+    place: usize,
+    name: Rc<QualName>,
 }
 
-impl Default for Builder {
+impl Default for Tree {
     fn default() -> Self {
-        Self {
-            nodes: vec![Node {
-                parent: 0,
-                content: Content::Document,
-            }],
-            open: Vec::new(),
-            head: None,
-            body: None,
-        }
+        Self(RefCell::new(vec![Growing {
+            parent: None,
+            children: Vec::new(),
+            content: Content::Document,
+        }]))
     }
 }
 
-impl Builder {
-    fn name_of(&self, place: usize) -> &str {
-        match self.nodes.get(place).map(|node| &node.content) {
-            Some(Content::Element { name, .. }) => name,
-            _ => "",
-        }
-    }
-
-    fn is_open(&self, name: &str) -> bool {
-        self.open.iter().any(|place| self.name_of(*place) == name)
-    }
-
-    fn add(&mut self, content: Content) {
-        let parent = self.open.last().copied().unwrap_or(0);
-        self.nodes.push(Node { parent, content });
-    }
-
-    fn open(&mut self, name: &str, attributes: Vec<(String, String)>) -> usize {
-        self.add(Content::Element {
-            name: name.to_owned(),
-            attributes,
+impl Tree {
+    fn make(&self, name: QualName, content: Content) -> Handle {
+        let mut nodes = self.0.borrow_mut();
+        nodes.push(Growing {
+            parent: None,
+            children: Vec::new(),
+            content,
         });
-        let place = self.nodes.len() - 1;
-        self.open.push(place);
-        place
-    }
-
-    fn root(&mut self) -> usize {
-        match self.open.first() {
-            Some(root) => *root,
-            None => self.open("html", Vec::new()),
+        Handle {
+            place: nodes.len() - 1,
+            name: Rc::new(name),
         }
     }
 
-    /// Opens the head, unless there was one.
-    fn head(&mut self) {
-        self.root();
-        if self.head.is_none() {
-            self.head = Some(self.open("head", Vec::new()));
+    /// Puts a node or a text into a parent, before the child at an index. A text joins that before it.
+    fn put(&self, parent: usize, index: usize, child: NodeOrText<Handle>) {
+        let place = match child {
+            NodeOrText::AppendNode(node) => {
+                self.detach(node.place);
+                node.place
+            }
+            NodeOrText::AppendText(text) => {
+                let mut nodes = self.0.borrow_mut();
+                let before = index
+                    .checked_sub(1)
+                    .and_then(|it| nodes[parent].children.get(it));
+                if let Some(before) = before.copied()
+                    && let Content::Text(known) = &mut nodes[before].content
+                {
+                    known.push_str(&text);
+                    return;
+                }
+                drop(nodes);
+                self.make(no_name(), Content::Text(text.into())).place
+            }
+        };
+        let mut nodes = self.0.borrow_mut();
+        let children = &mut nodes[parent].children;
+        children.insert(index.min(children.len()), place);
+        nodes[place].parent = Some(parent);
+    }
+
+    fn detach(&self, place: usize) {
+        let mut nodes = self.0.borrow_mut();
+        if let Some(parent) = nodes[place].parent.take() {
+            nodes[parent].children.retain(|it| *it != place);
         }
     }
 
-    /// Opens the body, unless there was one.
-    fn body(&mut self) {
-        if self.body.is_some() {
-            return;
+    fn parent_and_index(&self, place: usize) -> Option<(usize, usize)> {
+        let nodes = self.0.borrow();
+        let parent = nodes[place].parent?;
+        let index = nodes[parent].children.iter().position(|it| *it == place)?;
+        Some((parent, index))
+    }
+}
+
+impl TreeSink for Tree {
+    type Handle = Handle;
+    type Output = Vec<Node>;
+    type ElemName<'a> = ExpandedName<'a>;
+
+    fn finish(self) -> Vec<Node> {
+        let mut nodes = self.0.into_inner();
+        let mut made = Vec::with_capacity(nodes.len());
+        // Places of what is still to come, and of their parents among what is made.
+        let mut rest = vec![(0, 0)];
+        while let Some((place, parent)) = rest.pop() {
+            let node = &mut nodes[place];
+            let children = std::mem::take(&mut node.children);
+            let content = std::mem::replace(&mut node.content, Content::Document);
+            made.push(Node { parent, content });
+            let own = made.len() - 1;
+            rest.extend(children.into_iter().rev().map(|child| (child, own)));
         }
-        self.head();
-        self.open.truncate(1);
-        self.body = Some(self.open("body", Vec::new()));
+        made
     }
 
-    fn merge(&mut self, place: usize, more: Vec<(String, String)>) {
-        if let Some(Content::Element { attributes, .. }) =
-            self.nodes.get_mut(place).map(|node| &mut node.content)
+    fn parse_error(&self, _: Cow<'static, str>) {}
+
+    fn get_document(&self) -> Handle {
+        Handle {
+            place: 0,
+            name: Rc::new(no_name()),
+        }
+    }
+
+    fn elem_name<'a>(&'a self, target: &'a Handle) -> ExpandedName<'a> {
+        target.name.expanded()
+    }
+
+    fn create_element(
+        &self,
+        name: QualName,
+        attributes: Vec<Attribute>,
+        _: ElementFlags,
+    ) -> Handle {
+        let content = Content::Element {
+            name: name.local.to_string(),
+            attributes: attributes.into_iter().map(pair).collect(),
+        };
+        self.make(name, content)
+    }
+
+    fn create_comment(&self, text: StrTendril) -> Handle {
+        self.make(no_name(), Content::Comment(text.into()))
+    }
+
+    fn create_pi(&self, _: StrTendril, data: StrTendril) -> Handle {
+        self.create_comment(data)
+    }
+
+    fn append(&self, parent: &Handle, child: NodeOrText<Handle>) {
+        let index = self.0.borrow()[parent.place].children.len();
+        self.put(parent.place, index, child);
+    }
+
+    fn append_based_on_parent_node(
+        &self,
+        element: &Handle,
+        previous: &Handle,
+        child: NodeOrText<Handle>,
+    ) {
+        if self.parent_and_index(element.place).is_some() {
+            self.append_before_sibling(element, child);
+        } else {
+            self.append(previous, child);
+        }
+    }
+
+    fn append_doctype_to_document(&self, name: StrTendril, _: StrTendril, _: StrTendril) {
+        let doctype = self.make(no_name(), Content::Doctype(name.into()));
+        self.append(&self.get_document(), NodeOrText::AppendNode(doctype));
+    }
+
+    /// What is in a template is its content, as in k6's trees.
+    fn get_template_contents(&self, target: &Handle) -> Handle {
+        target.clone()
+    }
+
+    fn same_node(&self, one: &Handle, other: &Handle) -> bool {
+        one.place == other.place
+    }
+
+    fn set_quirks_mode(&self, _: QuirksMode) {}
+
+    fn append_before_sibling(&self, sibling: &Handle, child: NodeOrText<Handle>) {
+        if let NodeOrText::AppendNode(node) = &child {
+            self.detach(node.place);
+        }
+        if let Some((parent, index)) = self.parent_and_index(sibling.place) {
+            self.put(parent, index, child);
+        }
+    }
+
+    fn add_attrs_if_missing(&self, target: &Handle, more: Vec<Attribute>) {
+        if let Content::Element { attributes, .. } = &mut self.0.borrow_mut()[target.place].content
         {
-            for (key, value) in more {
+            for (key, value) in more.into_iter().map(pair) {
                 if attributes.iter().all(|(known, _)| *known != key) {
                     attributes.push((key, value));
                 }
@@ -234,140 +228,43 @@ impl Builder {
         }
     }
 
-    /// - `ends`: it has no content.
-    fn start(&mut self, name: &str, attributes: Vec<(String, String)>, ends: bool) {
-        match name {
-            "html" => {
-                let root = self.root();
-                return self.merge(root, attributes);
-            }
-            "head" if self.head.is_none() && self.body.is_none() => {
-                self.head();
-                let place = self.head.unwrap_or(0);
-                return self.merge(place, attributes);
-            }
-            "head" => return,
-            "body" | "frameset" => {
-                self.body();
-                let place = self.body.unwrap_or(0);
-                return self.merge(place, attributes);
-            }
-            _ => {}
-        }
-        if self.body.is_none() {
-            if OF_HEAD.contains(&name) {
-                self.head();
-            } else if !self.is_open("template") && !self.is_open("noscript") {
-                self.body();
-            }
-        }
-        if BLOCKS.contains(&name) {
-            self.close(&["p"], &["button", "td", "th", "table"]);
-        }
-        let (ended, scope) = ended_by(name);
-        self.close(ended, scope);
-        if name == "tr"
-            && self
-                .open
-                .last()
-                .is_some_and(|it| self.name_of(*it) == "table")
-        {
-            self.open("tbody", Vec::new());
-        }
-        if matches!(name, "td" | "th") {
-            if self
-                .open
-                .last()
-                .is_some_and(|it| self.name_of(*it) == "table")
-            {
-                self.open("tbody", Vec::new());
-            }
-            let last = self.open.last().copied().unwrap_or(0);
-            if matches!(self.name_of(last), "tbody" | "thead" | "tfoot") {
-                self.open("tr", Vec::new());
-            }
-        }
-        let is_void = VOID.contains(&name);
-        self.open(name, attributes);
-        if ends || is_void {
-            self.open.pop();
-        }
+    fn remove_from_parent(&self, target: &Handle) {
+        self.detach(target.place);
     }
 
-    /// Closes the outermost open element of these, but none beyond the scope, with everything in it.
-    fn close(&mut self, names: &[&str], scope: &[&str]) {
-        let mut found = None;
-        for (depth, place) in self.open.iter().enumerate().skip(2).rev() {
-            let name = self.name_of(*place);
-            if names.contains(&name) {
-                found = Some(depth);
-            } else if scope.contains(&name) {
-                break;
-            }
+    fn reparent_children(&self, node: &Handle, new_parent: &Handle) {
+        let mut nodes = self.0.borrow_mut();
+        let children = std::mem::take(&mut nodes[node.place].children);
+        for child in &children {
+            nodes[*child].parent = Some(new_parent.place);
         }
-        if let Some(depth) = found {
-            self.open.truncate(depth);
-        }
+        nodes[new_parent.place].children.extend(children);
     }
 
-    fn end(&mut self, name: &str) {
-        match name {
-            "html" | "body" => return,
-            "head" => {
-                if self.body.is_none() && self.head.is_some() {
-                    self.open.truncate(1);
-                }
-                return;
-            }
-            "br" => return self.start("br", Vec::new(), false),
-            "p" if !self.is_open("p") => self.start("p", Vec::new(), false),
-            _ => {}
-        }
-        let mut depths = self.open.iter().enumerate().skip(2).rev();
-        let is_cell = matches!(
-            name,
-            "td" | "th" | "tr" | "tbody" | "thead" | "tfoot" | "table"
-        );
-        let found = depths.find_map(|(depth, place)| {
-            let open = self.name_of(*place);
-            // A cell keeps what is written within it.
-            let is_border = matches!(open, "td" | "th") && open != name && !is_cell;
-            (open == name || is_border).then_some((depth, is_border))
-        });
-        if let Some((depth, false)) = found {
-            self.open.truncate(depth);
-        }
+    fn is_mathml_annotation_xml_integration_point(&self, target: &Handle) -> bool {
+        let is_html = |(key, value): &(String, String)| {
+            let known = ["text/html", "application/xhtml+xml"];
+            key == "encoding" && known.iter().any(|it| value.eq_ignore_ascii_case(it))
+        };
+        let nodes = self.0.borrow();
+        target.name.expanded() == expanded_name!(mathml "annotation-xml")
+            && matches!(&nodes[target.place].content,
+                Content::Element { attributes, .. } if attributes.iter().any(is_html))
     }
+}
 
-    fn text(&mut self, text: &str) {
-        let is_in_head = self.body.is_none();
-        let mut text = text;
-        if is_in_head && self.open.len() <= 2 {
-            let trimmed = text.trim_start_matches([' ', '\t', '\n', '\r', '\u{c}']);
-            if trimmed.is_empty() {
-                // Spaces stay after the head began, and are nothing before it.
-                if self.head.is_none() {
-                    return;
-                }
-            } else {
-                if self.head.is_none() {
-                    text = trimmed;
-                }
-                self.body();
-            }
-        }
-        let parent = self.open.last().copied().unwrap_or(0);
-        if let Some(Node {
-            parent: last,
-            content: Content::Text(before),
-        }) = self.nodes.last_mut()
-            && *last == parent
-        {
-            before.push_str(text);
-            return;
-        }
-        self.add(Content::Text(text.to_owned()));
-    }
+/// Stands where a node is no element.
+fn no_name() -> QualName {
+    QualName::new(None, ns!(), LocalName::from(""))
+}
+
+fn pair(attribute: Attribute) -> (String, String) {
+    let name = attribute.name;
+    let key = match name.prefix {
+        Some(prefix) => format!("{prefix}:{}", name.local),
+        None => name.local.to_string(),
+    };
+    (key, attribute.value.into())
 }
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ fn selections_go_through_a_page() {
             "0one,1two,2three 3 2 1 1",
             "5 1 3 3 2 one",
             "3 one,two,three",
-            "top undefined otherwise {\"count\":12,\"isOn\":true,\"list\":[1,2],\"rawText\":\"1.0\"} 13 1.0",
+            "top undefined otherwise {\"count\":12,\"rawText\":\"1.0\",\"list\":[1,2],\"isOn\":true} 13 1.0",
         ],
     );
 }

@@ -14,6 +14,13 @@ pub(super) enum FunctionKind {
     Expression,
 }
 
+/// A name in the braces of an import or an export.
+enum Specifier {
+    Value(Imported),
+    /// Where its local name stands.
+    Type((usize, usize)),
+}
+
 impl Stripper<'_> {
     /// The whole text.
     pub(super) fn module(&mut self) -> Parsed {
@@ -594,21 +601,32 @@ impl Stripper<'_> {
         if self.is("*") {
             self.import_namespace(&mut import)?;
         } else if self.is("{") {
+            let mut types = Vec::new();
             self.specifiers(|specifier| match specifier {
-                Some(specifier) => import.names.push(specifier),
-                None => import.had_types = true,
+                Specifier::Value(name) => import.names.push(name),
+                Specifier::Type(local) => types.push(local),
             })?;
+            import.had_types = !types.is_empty();
+            self.know_types(types);
         }
         self.expect_word("from")?;
         self.source()?;
         self.links.push((start, self.previous));
         if is_type {
+            self.know_types(import.names.iter().map(|name| name.local));
             self.blank_whole(start);
         } else {
             import.statement.1 = self.previous;
             self.imports.push(import);
         }
         Ok(())
+    }
+
+    /// Names of types, which no export makes values.
+    fn know_types(&mut self, names: impl IntoIterator<Item = (usize, usize)>) {
+        let names = names.into_iter().map(|it| self.slice(it.0, it.1));
+        let names: Vec<_> = names.collect();
+        self.types.extend(names);
     }
 
     /// `* as name`, after a default import or alone.
@@ -630,8 +648,8 @@ impl Stripper<'_> {
         Ok(())
     }
 
-    /// `{ a, type b, c as d }`: types are blanked, the others go to `found`, which gets `None` for a type.
-    fn specifiers(&mut self, mut found: impl FnMut(Option<Imported>)) -> Parsed {
+    /// `{ a, type b, c as d }`: types are blanked, and all go to `found`.
+    fn specifiers(&mut self, mut found: impl FnMut(Specifier)) -> Parsed {
         self.expect("{")?;
         while !self.is("}") {
             let start = self.token.start;
@@ -650,14 +668,16 @@ impl Stripper<'_> {
             let is_type = matches!(text.as_slice(), ["type", _, ..]) && !is_value;
             if is_type {
                 self.blank_from(start);
-                found(None);
-                continue;
             }
             if let Some(local) = words.last() {
-                found(Some(Imported {
-                    local: *local,
-                    specifier: (start, self.previous),
-                }));
+                found(if is_type {
+                    Specifier::Type(*local)
+                } else {
+                    Specifier::Value(Imported {
+                        local: *local,
+                        specifier: (start, self.previous),
+                    })
+                });
             }
         }
         self.advance()
@@ -763,7 +783,11 @@ impl Stripper<'_> {
     /// - `start`: of the statement.
     fn export_names(&mut self, start: usize) -> Parsed {
         let mut names = Vec::new();
-        self.specifiers(|specifier| names.extend(specifier))?;
+        self.specifiers(|specifier| {
+            if let Specifier::Value(name) = specifier {
+                names.push(name);
+            }
+        })?;
         if self.eat_word("from")? {
             self.source()?;
             self.links.push((start, self.previous));

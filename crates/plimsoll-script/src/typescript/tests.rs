@@ -344,6 +344,11 @@ fn imports_of_types_go() {
         "; const b = 1; export { b, };",
     );
     check(
+        "import type A, { B } from './x'; import { c, type D } from './y'; export { A, B as E, c, D };",
+        ";                                import { c, } from './y'; export { c, };",
+    );
+    check("import type { A } from './x'; export { A }", "; export { }");
+    check(
         "export * from './x'; export * as y from './z'; export { default as w } from './v';",
         "export * from './x'; export * as y from './z'; export { default as w } from './v';",
     );
