@@ -24,7 +24,7 @@ use crate::cookies::cookie;
 use crate::language::Texts as _;
 use crate::page::cache::{Current, Rendered};
 use crate::page::html::{self, Frame};
-use crate::page::snapshot::{Completed, Snapshot, State as Shown};
+use crate::page::snapshot::{Completed, State as Shown};
 use crate::page::{PagePlan, feed, live, statuspage};
 use crate::request::{is_tls, parameter};
 use crate::state::Api;
@@ -207,7 +207,7 @@ impl Visit<'_> {
 
     async fn of_snapshot(&self, current: &Arc<Current>) -> Result<Response, StoreError> {
         if self.path.ends_with("/badge.svg") {
-            return Ok(self.badge(&current.snapshot));
+            return Ok(self.badge(current));
         }
         let window = parameter(self.query, "window").unwrap_or_default();
         let key = format!("{} {} {window}", self.url, self.path);
@@ -228,14 +228,26 @@ impl Visit<'_> {
             _ => Caching::Private,
         };
         let mut response = reply(&rendered, self.fields, caching);
+        if matches!(caching, Caching::Briefly) {
+            self.share(&mut response, current.stale.is_some());
+        }
         if self.path == "/embed" {
             reply::allow_frames(&mut response);
         }
         Ok(response)
     }
 
+    /// Lets shared caches keep a response for as long as the configuration says, and briefly if it is not the present state.
+    fn share(&self, response: &mut Response, is_stale: bool) {
+        if let Some(longest) = self.plan.shared_max_age {
+            let seconds = if is_stale { 5 } else { longest.as_secs() };
+            reply::share(response, seconds, &self.plan.slug);
+        }
+    }
+
     /// The state of the page or of a component, or its uptime, as a picture. Drawn each time: it has any label.
-    fn badge(&self, snapshot: &Snapshot) -> Response {
+    fn badge(&self, current: &Current) -> Response {
+        let snapshot = &current.snapshot;
         let look = match Look::from_query(|key| parameter(self.query, key)) {
             Ok(look) => look,
             Err((key, why)) => {
@@ -275,7 +287,11 @@ impl Visit<'_> {
             crate::page::Guard::Open => Caching::Briefly,
             _ => Caching::Private,
         };
-        reply(&rendered, self.fields, caching)
+        let mut response = reply(&rendered, self.fields, caching);
+        if matches!(caching, Caching::Briefly) {
+            self.share(&mut response, current.stale.is_some());
+        }
+        response
     }
 
     /// The store has no answer at present: a page for readers, the error for programs.

@@ -84,6 +84,29 @@ pub(super) fn reply(rendered: &Rendered, fields: &HeaderMap, caching: Caching) -
     response
 }
 
+/// Lets caches that many readers share keep a response, and drop it by a key.
+///
+/// The key is in `Surrogate-Key` (Fastly, Varnish's xkey) and in `Cache-Tag` (Cloudflare, Akamai, bunny.net).
+///
+/// - `seconds`: how long, unless it is purged (`s-maxage`, RFC 9111, section 5.2.2.10). While this server has no response,
+///   the cache may go on with what it has for a day (`stale-if-error`, RFC 5861).
+pub(super) fn share(response: &mut Response, seconds: u64, slug: &str) {
+    let fields = response.headers_mut();
+    let caching = format!(
+        "public, max-age=5, s-maxage={seconds}, stale-while-revalidate=30, stale-if-error=86400"
+    );
+    let key = HeaderValue::from_str(&format!("status-{slug}"));
+    if let (Ok(caching), Ok(key)) = (HeaderValue::from_str(&caching), key) {
+        fields.insert(CACHE_CONTROL, caching);
+        fields.insert(SURROGATE_KEY, key.clone());
+        fields.insert(CACHE_TAG, key);
+    }
+}
+
+const SURROGATE_KEY: HeaderName = HeaderName::from_static("surrogate-key");
+
+const CACHE_TAG: HeaderName = HeaderName::from_static("cache-tag");
+
 fn takes_gzip(value: &str) -> bool {
     value.split(',').any(|coding| {
         let mut parts = coding.split(';');

@@ -256,6 +256,49 @@ fn entity_tags_languages_and_compression() {
 }
 
 #[test]
+fn shared_caches_keep_what_everyone_may_see() {
+    let folder = TempDir::new().unwrap();
+    let origin = Origin::hello();
+    let text = text(&origin.address().to_string());
+    let shared = "title = \"Acme <b>\"\nshared_max_age = \"1m\"";
+    let text = text.replace("title = \"Acme <b>\"", shared);
+    let running = Running::new(folder.path(), "monitor.toml", &text);
+    let get = |path: &str, fields: &[(&str, &str)]| running.response(Method::GET, path, fields, "");
+    eventually(|| running.get("/").1.contains("All systems operational"));
+    let page = "public, max-age=5, s-maxage=60, stale-while-revalidate=30, stale-if-error=86400";
+    for path in ["", "history", "embed", "api/v2/summary.json", "badge.svg"] {
+        let response = get(&format!("/status/acme/{path}"), &[]);
+        let fields = response.headers();
+        assert_eq!(fields["cache-control"], page, "{path}");
+        assert_eq!(fields["surrogate-key"], "status-acme", "{path}");
+        assert_eq!(fields["cache-tag"], "status-acme", "{path}");
+    }
+    let tag = get("/", &[]).headers()["etag"].clone();
+    let known = get("/", &[("if-none-match", tag.to_str().unwrap())]);
+    assert_eq!(known.headers()["cache-control"], page, "a 304 says so too");
+    for (path, fields) in [
+        ("/?lang=de", &[][..]),
+        ("/incidents/m99", &[]),
+        ("/", &[("host", "inside.example")]),
+        (
+            "/",
+            &[
+                ("host", "inside.example"),
+                ("authorization", &*basic("pass")),
+            ],
+        ),
+    ] {
+        let response = get(path, fields);
+        let caching = &response.headers()["cache-control"];
+        assert!(
+            !caching.to_str().unwrap().contains("s-maxage"),
+            "{path}: {caching:?}"
+        );
+        assert!(!response.headers().contains_key("surrogate-key"), "{path}");
+    }
+}
+
+#[test]
 fn the_first_view_is_small() {
     let folder = TempDir::new().unwrap();
     let origin = Origin::hello();
@@ -571,6 +614,12 @@ slug = "a"
 slug = "a"
 title = "c"
 host = "https://a"
+shared_max_age = "2d"
+[[page]]
+slug = "b"
+title = "d"
+password_bcrypt = "$2y$04$OgyOjAH7yqq6VkZJkltmJO/cTlhvZ9b85Hp2bXZTT9pzaUPfMgAvq"
+shared_max_age = "1m"
 "#;
     std::fs::write(&path, text).unwrap();
     let Err(error) = load(&path, &|_| None) else {
@@ -590,6 +639,8 @@ host = "https://a"
         "`title` is missing",
         "`a` is the slug of another page",
         "must be a host name without a port",
+        "must be between 1s and 1d",
+        "a page with a password is kept by no shared cache",
     ] {
         assert!(problems.contains(expected), "{expected}: {problems}");
     }

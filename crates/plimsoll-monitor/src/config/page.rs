@@ -4,10 +4,12 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use jiff::tz::TimeZone;
 use plimsoll_model::document::{Table, Value, as_text};
+use plimsoll_model::parse_duration;
 use plimsoll_server::{BasicAuth, PasswordHash};
 use url::Url;
 
@@ -46,6 +48,8 @@ pub struct PagePlan {
     pub guard: Guard,
     /// Whether search engines may list it.
     pub is_listed: bool,
+    /// How long caches that many readers share, such as a CDN, may keep it (`s-maxage`, RFC 9111); absent as long as a browser.
+    pub shared_max_age: Option<Duration>,
 }
 
 /// Monitors below a heading.
@@ -100,6 +104,9 @@ pub struct PagePassword {
 /// The user by whose name the password of a page is checked.
 pub(crate) const READER: &str = "page";
 
+/// A state that is older is of no use to its readers.
+const MOST_SHARED: Duration = Duration::from_hours(24);
+
 /// Bytes of a logo.
 const MOST_LOGO: usize = 256 * 1024;
 
@@ -121,6 +128,7 @@ impl PagePlan {
             logo: None,
             guard,
             is_listed: true,
+            shared_max_age: None,
         }
     }
 
@@ -269,10 +277,13 @@ fn one(
     let logo = table
         .take_value("logo")
         .and_then(|value| logo(&value, folder));
+    let shared_max_age = table.take_value("shared_max_age");
     let guard = match table.take_value("password_bcrypt") {
         None => Some(Guard::Open),
         Some(value) => password(&value),
     };
+    let is_open = matches!(guard, Some(Guard::Open));
+    let shared_max_age = shared_max_age.and_then(|value| shared_max_age_of(&value, is_open));
     let is_listed = table.boolean("listed").unwrap_or(true);
     table.finish();
     Some(PagePlan {
@@ -290,7 +301,20 @@ fn one(
         logo,
         guard: guard?,
         is_listed,
+        shared_max_age,
     })
+}
+
+/// - `is_open`: everyone may see the page.
+fn shared_max_age_of(value: &Value<'_>, is_open: bool) -> Option<Duration> {
+    if !is_open {
+        return value.wrong("a page with a password is kept by no shared cache; leave this out");
+    }
+    match parse_duration(as_text(value)?) {
+        Ok(long) if (Duration::from_secs(1)..=MOST_SHARED).contains(&long) => Some(long),
+        Ok(_) => value.wrong("must be between 1s and 1d"),
+        Err(error) => value.wrong(error),
+    }
 }
 
 fn slug(table: &mut Table<'_>, slugs: &mut HashSet<String>) -> Option<String> {
