@@ -1,5 +1,6 @@
 //! `plimsoll monitor`: checks services at intervals and keeps their incidents.
 
+mod export_pages;
 mod incident;
 
 mod kept;
@@ -142,6 +143,9 @@ enum MonitorCommand {
         server: server::Server,
     },
 
+    /// Write a status page of a running monitor as files, for a server of static files
+    ExportPages(export_pages::ExportPages),
+
     /// Declare, update and resolve incidents of a running monitor
     #[command(subcommand)]
     Incident(Box<incident::IncidentCommand>),
@@ -253,6 +257,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         Some(MonitorCommand::Pause(chosen)) => return operate::pause(chosen),
         Some(MonitorCommand::Resume(chosen)) => return operate::resume(chosen),
         Some(MonitorCommand::Export { server }) => return kept::export(server),
+        Some(MonitorCommand::ExportPages(plan)) => return export_pages::run(plan),
         Some(MonitorCommand::Incident(command)) => return incident::run(command),
         Some(MonitorCommand::NotifyTest { config, channel }) => {
             return notify_test(config, channel.as_deref());

@@ -186,6 +186,74 @@ fn incidents_are_declared_and_resolved_from_the_command_line() {
 }
 
 #[test]
+fn pages_are_exported_and_served_as_files() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("monitor.toml");
+    // The password is `pass`.
+    fs::write(
+        &file,
+        "store = \"memory\"\n[[monitor]]\nname = \"ä/b\"\nmanual = true\n[[page]]\nslug = \"p\"\ntitle = \"Public\"\n\
+         [[page]]\nslug = \"q\"\ntitle = \"Q\"\n\
+         password_bcrypt = \"$2y$04$OgyOjAH7yqq6VkZJkltmJO/cTlhvZ9b85Hp2bXZTT9pzaUPfMgAvq\"\n",
+    )
+    .unwrap();
+    let served = Served::start(&["monitor", file.to_str().unwrap(), "--listen", "127.0.0.1:0"]);
+    let files = folder.path().join("files");
+    let export = |more: &[&str]| {
+        let common = [
+            "monitor",
+            "export-pages",
+            files.to_str().unwrap(),
+            "--url",
+            &served.url,
+        ];
+        plimsoll(&[&common, more].concat())
+    };
+    let exported = export(&[]).exits(0);
+    assert!(exported.stdout.contains(" files in "), "{exported}");
+    export(&["--page", "p"]).exits(0);
+    // Again, over what is there.
+    export(&["--page", "p"]).exits(0);
+    let closed = export(&["--page", "q"]).exits(3);
+    assert!(closed.stderr.contains("password"), "{closed}");
+    let missing = export(&["--page", "none"]).exits(3);
+    assert!(missing.stderr.contains("--page"), "{missing}");
+    let site = Served::start(&["serve", files.to_str().unwrap(), "--listen", "127.0.0.1:0"]);
+    for base in ["/", "/status/p/"] {
+        for (path, condition) in [
+            ("", "body contains 'Public'"),
+            ("history/", "body contains 'No incidents'"),
+            ("badge.svg", "body contains 'Public'"),
+            ("api/v2/status.json", "body contains 'indicator'"),
+            ("feed.atom", "body contains '<feed'"),
+        ] {
+            assert!(
+                site.answers(&format!("{base}{path}"), &[condition]),
+                "{base}{path}"
+            );
+        }
+        let page = fs::read_to_string(files.join(base.trim_start_matches('/')).join("index.html"))
+            .unwrap();
+        let links = page.split(['"', '\'']).filter(|link| {
+            link.starts_with(base) && (link.contains("/assets/") || link.contains("/components/"))
+        });
+        let mut count = 0;
+        for link in links {
+            let path = link.split('?').next().unwrap();
+            let path = if path.contains("/assets/") {
+                path.to_owned()
+            } else {
+                format!("{path}/")
+            };
+            assert!(site.answers(&path, &["status == 200"]), "{path}");
+            count += 1;
+        }
+        assert!(count >= 3, "{count} links in\n{page}");
+    }
+    assert!(!files.join("events").exists() && !files.join("status/q").exists());
+}
+
+#[test]
 fn channels_are_tried() {
     let folder = TempDir::new().unwrap();
     let origin = Origin::hello();

@@ -28,7 +28,7 @@ pub(super) fn secret(text: &str) -> Result<Secret, Infallible> {
 }
 
 /// For one request.
-const LIMITS: FetchLimits = FetchLimits {
+pub(super) const LIMITS: FetchLimits = FetchLimits {
     timeout: Duration::from_secs(30),
     bytes: 16 * 1024 * 1024,
     redirects: 0,
