@@ -37,7 +37,7 @@ use plimsoll_model::document::toml_string;
 use self::listeners::{Listener, Named, listeners};
 use self::maps::ValueMaps;
 use self::middlewares::Surroundings;
-use self::model::Model;
+use self::model::{Model, merge};
 use self::routers::{Router, routers, routes};
 use self::services::Services;
 use super::loads::loading;
@@ -79,7 +79,7 @@ pub fn import_traefik(file: &str, text: &str) -> Result<Imported, ImportError> {
     };
     let first = first.place.clone();
     report_others(&model, &mut notes);
-    let mut listeners = listeners(&model, &named(&routers), &first, &mut notes);
+    let mut listeners = listeners(&model, &named(&routers, &model), &first, &mut notes);
     order(&routers, &mut listeners, &model, &mut notes);
     let (mut services, mut clients) = (Services::default(), Maps::default());
     let mut reached = BTreeSet::new();
@@ -133,16 +133,22 @@ fn model(file: &str, text: &str, notes: &mut Notes) -> Result<Model, ImportError
     let mut dynamic = Node::default();
     let mut fixed = Node::default();
     let mut providers: &[&str] = &["file"];
-    for document in yaml::documents(file, text)? {
+    let text = environment::with_stand_ins(text, |line, variable, stand_in| {
+        let place = Node::scalar(line, String::new()).place(&name, "env");
+        let message =
+            format!("`{stand_in}` stands for `{variable}`, whose value is not in the file");
+        notes.add(&place, message);
+    });
+    for document in yaml::documents(file, &text)? {
         let is_compose = document.get("services").is_there() && !document.get("http").is_there();
         if is_compose {
             let labelled = labels::labelled(&name, &document, notes);
-            dynamic.merge(&labelled.dynamic);
-            fixed.merge(&labelled.fixed);
+            merge(&mut dynamic, &labelled.dynamic);
+            merge(&mut fixed, &labelled.fixed);
             providers = &["docker", "swarm"];
         } else {
-            dynamic.merge(&document);
-            fixed.merge(&document);
+            merge(&mut dynamic, &document);
+            merge(&mut fixed, &document);
         }
     }
     Ok(Model {
@@ -154,7 +160,7 @@ fn model(file: &str, text: &str, notes: &mut Notes) -> Result<Model, ImportError
 }
 
 /// The entry points that routers name.
-fn named(routers: &[Router]) -> Vec<Named> {
+fn named(routers: &[Router], model: &Model) -> Vec<Named> {
     let mut all: Vec<Named> = Vec::new();
     for router in routers {
         for name in &router.entry_points {
@@ -173,7 +179,10 @@ fn named(routers: &[Router]) -> Vec<Named> {
         }
     }
     // A router for all entry points needs one of its kind.
-    let for_all = routers.iter().filter(|it| it.entry_points.is_empty());
+    let has_fixed = !model.fixed.get("entryPoints").entries().is_empty();
+    let for_all = routers
+        .iter()
+        .filter(|it| it.entry_points.is_empty() && !has_fixed);
     for router in for_all {
         let (name, is_tls) = if router.is_tls {
             ("websecure", true)

@@ -48,6 +48,39 @@ pub(super) fn filled(text: &str) -> (String, Vec<String>) {
     (made, unknown)
 }
 
+/// A file in which names stand for `{{ env "NAME" }}` of templates.
+///
+/// - `found`: gets the line, the name of each variable, and what stands for it.
+pub(super) fn with_stand_ins(text: &str, mut found: impl FnMut(usize, &str, &str)) -> String {
+    let mut made = String::new();
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        let mut rest = line;
+        while let Some((before, after)) = rest.split_once("{{") {
+            made.push_str(before);
+            let variable = after.split_once("}}").and_then(|(inner, behind)| {
+                let inner = inner.trim_matches(|it: char| it == '-' || it.is_whitespace());
+                let name = inner
+                    .strip_prefix("env")?
+                    .trim()
+                    .trim_matches(['"', '`', '\'']);
+                let is_name = |it: char| it.is_ascii_alphanumeric() || it == '_';
+                (!name.is_empty() && name.chars().all(is_name)).then_some((name, behind))
+            });
+            if let Some((name, behind)) = variable {
+                let stand_in = stand_in(name);
+                found(number + 1, name, &stand_in);
+                made.push_str(&stand_in);
+                rest = behind;
+            } else {
+                made.push_str("{{");
+                rest = after;
+            }
+        }
+        made.push_str(rest);
+    }
+    made
+}
+
 /// A default may have one variable within; deeper ones are left as they stand.
 fn filled_default(text: &str) -> (String, Vec<String>) {
     match text.strip_prefix("${").and_then(|it| it.strip_suffix('}')) {
@@ -89,6 +122,15 @@ pub(super) fn stand_in(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_stand_for_variables_of_templates() {
+        let mut found = Vec::new();
+        let text = "a: 1\nb: \"{{ env \"MY_HOST\" }}.x {{env `B`}} {{ range }}\"\n{{";
+        let made = with_stand_ins(text, |line, name, _| found.push((line, name.to_owned())));
+        assert_eq!(made, "a: 1\nb: \"my-host.x b {{ range }}\"\n{{");
+        assert_eq!(found, [(2, "MY_HOST".to_owned()), (2, "B".to_owned())]);
+    }
 
     #[test]
     fn variables_have_defaults_or_stand_ins() {

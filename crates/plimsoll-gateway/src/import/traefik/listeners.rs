@@ -178,7 +178,8 @@ impl Listener {
                 );
             }
         }
-        if is_tls && (node.is_true("http3") || !node.get("http3").entries().is_empty()) {
+        let http3 = node.get("http3");
+        if is_tls && http3.is_there() && http3.text() != Some("false") {
             keys.set("http3", "true");
         }
         for (key, _) in node.entries() {

@@ -275,8 +275,7 @@ impl Chain {
             keys.text("file", file);
         }
         if users.is_empty() && file.is_none() {
-            // No client gets in, rather than all.
-            users.push("nobody = \"*\"".to_owned());
+            return Err(Untranslated::Value("users"));
         }
         if !users.is_empty() {
             keys.set("users", format!("{{ {} }}", users.join(", ")));

@@ -68,3 +68,14 @@ impl Model {
         node.place(&self.file, name)
     }
 }
+
+/// Takes over what another node has, level by level. An empty map is something too: it switches on what it is for.
+pub(super) fn merge(into: &mut Node, other: &Node) {
+    if into.is_there() && !other.entries().is_empty() {
+        for (key, value) in other.entries() {
+            merge(into.entry(key, value.line), value);
+        }
+    } else if other.is_there() {
+        into.clone_from(other);
+    }
+}

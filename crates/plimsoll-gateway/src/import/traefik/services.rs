@@ -34,6 +34,13 @@ struct Pool {
     proxy: Keys,
 }
 
+impl Pool {
+    /// Whether something holds for the URLs of all servers.
+    fn all(&self, holds: impl Fn(&str) -> bool) -> bool {
+        self.servers.iter().all(|(url, _)| holds(url))
+    }
+}
+
 impl Services {
     /// The keys of `proxy` for a service.
     ///
@@ -254,7 +261,7 @@ fn pool(
                     pool.upstream.text("sticky", &cookie);
                 }
             }
-            "healthcheck" => health(option, &mut pool.upstream, place, notes),
+            "healthcheck" => health(option, &mut pool, place, notes),
             "serverstransport" => transport(option, &mut pool.upstream, place, model, notes),
             "strategy" => match option.text().unwrap_or_default() {
                 "wrr" => {}
@@ -291,7 +298,7 @@ fn server_url(text: &str) -> Result<(String, bool), Untranslated> {
     Ok((url, is_clear_http2))
 }
 
-fn health(node: &Node, upstream: &mut Keys, place: &Directive, notes: &mut Notes) {
+fn health(node: &Node, pool: &mut Pool, place: &Directive, notes: &mut Notes) {
     let mut health = Keys::default();
     for (key, option) in node.entries() {
         let text = option.text().unwrap_or_default();
@@ -304,6 +311,10 @@ fn health(node: &Node, upstream: &mut Keys, place: &Directive, notes: &mut Notes
                 None => notes.add(place, format!("`healthCheck.{key}` is left out")),
             },
             "status" if text.parse::<u16>().is_ok_and(|it| it > 0) => health.set("status", text),
+            // Those of requests.
+            "port" if pool.all(|url| url.ends_with(&format!(":{text}"))) => {}
+            "scheme" if pool.all(|url| url.starts_with(&format!("{text}://"))) => {}
+            "method" if text == "GET" => {}
             "followredirects" | "status" | "unhealthyinterval" => {}
             _ => notes.add(place, format!("`healthCheck.{key}` is left out")),
         }
@@ -312,7 +323,7 @@ fn health(node: &Node, upstream: &mut Keys, place: &Directive, notes: &mut Notes
         health.remove("path");
     }
     if !health.is_empty() {
-        upstream.set("health", health.inline());
+        pool.upstream.set("health", health.inline());
     }
 }
 
