@@ -134,17 +134,6 @@ impl Node {
         }
     }
 
-    /// Takes over the keys of another map, level by level.
-    pub(super) fn merge(&mut self, other: &Self) {
-        if let Content::Map(theirs) = &other.content {
-            for (key, value) in theirs {
-                self.entry(key, value.line).merge(value);
-            }
-        } else if other.is_there() {
-            self.clone_from(other);
-        }
-    }
-
     /// For a note about it.
     pub(super) fn place(&self, file: &Rc<str>, name: &str) -> Directive {
         Directive {

@@ -1,3 +1,5 @@
+use std::fmt::Write as _;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -239,15 +241,19 @@ fn with_routers(routers: &[(&str, &str, &str)]) -> String {
     let mut text = "http:\n  routers:\n".to_owned();
     for (name, rule, more) in routers {
         let rule = rule.replace('"', "\\\"");
-        text += &format!(
+        write!(
+            text,
             "    {name}: {{ rule: \"{rule}\", entryPoints: web, service: {name}{more} }}\n"
-        );
+        )
+        .ok();
     }
     text += "  services:\n";
     for (name, ..) in routers {
-        text += &format!(
+        write!(
+            text,
             "    {name}: {{ loadBalancer: {{ servers: [ {{ url: \"http://{name}:80\" }} ] }} }}\n"
-        );
+        )
+        .ok();
     }
     text
 }
@@ -431,7 +437,7 @@ proptest! {
     fn any_lines_load_or_are_errors(lines in proptest::collection::vec(lines(), 0..14)) {
         let mut text = COMPOSE.to_owned();
         for line in &lines {
-            text += &format!("      {line}\n");
+            writeln!(text, "      {line}").ok();
         }
         if let Ok(imported) = import_traefik("compose.yml", &text) {
             let problems = crate::import::loads::problems(&imported.toml, Path::new(""));
