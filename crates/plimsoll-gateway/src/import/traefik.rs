@@ -46,6 +46,8 @@ use super::servers::Translation;
 use super::yaml::{self, Node};
 use super::{ImportError, Imported, Notes};
 
+const NO_ROUTER: &str = "no router of HTTP can be translated; give the file that has `http.routers`, or a compose file with labels";
+
 /// Whether a file is one of Traefik, by its lines: a dynamic or static configuration in YAML, or a compose file with labels.
 pub fn is_traefik(text: &str) -> bool {
     let has_line = |wanted: &[&str]| text.lines().any(|it| wanted.contains(&it.trim_end()));
@@ -74,7 +76,7 @@ pub fn import_traefik(file: &str, text: &str) -> Result<Imported, ImportError> {
         return Err(ImportError {
             file: file.to_owned(),
             line: 1,
-            reason: "there is no router of HTTP that can be translated".to_owned(),
+            reason: NO_ROUTER.to_owned(),
         });
     };
     let first = first.place.clone();

@@ -291,7 +291,10 @@ fn entry<'n>(node: &'n mut Node, path: &[&str], line: usize) -> &'n mut Node {
 /// Sets the value at a path, whose parts may have the number of an item behind them, such as `domains[0]`.
 fn insert(node: &mut Node, path: &[&str], value: &str, line: usize) {
     let Some((first, rest)) = path.split_first() else {
-        *node = Node::scalar(line, value.to_owned());
+        // `tls=true` beside `tls.certresolver=…` says no more than that.
+        if node.entries().is_empty() {
+            *node = Node::scalar(line, value.to_owned());
+        }
         return;
     };
     let number = first

@@ -18,6 +18,9 @@ use super::values::{duration, list, size};
 /// Chains within chains.
 const DEEPEST: usize = 10;
 
+/// Middlewares of a router, with those of chains.
+const MOST: usize = 200;
+
 /// What the middlewares of a router come to.
 #[derive(Default)]
 pub(super) struct Chain {
@@ -31,6 +34,8 @@ pub(super) struct Chain {
     pub(super) redirects: Vec<(String, Response, Passed)>,
     /// What responds in place of the service.
     pub(super) response: Option<Response>,
+    /// Middlewares so far.
+    count: usize,
 }
 
 /// Where middlewares are.
@@ -54,7 +59,14 @@ impl Chain {
         around: &mut Surroundings<'_>,
     ) {
         for name in names {
+            self.count += 1;
             if self.response.is_some() {
+                return;
+            }
+            if self.count > MOST {
+                let message = format!("responds with 501: it has more than {MOST} middlewares");
+                around.notes.add(router, message);
+                self.passed.is_closed = true;
                 return;
             }
             let found = around.model.find("middlewares", name);

@@ -15,7 +15,7 @@ use super::model::{Model, Untranslated};
 use super::values::{duration, list};
 
 /// Services of services.
-const DEEPEST: usize = 5;
+const DEEPEST: usize = 3;
 
 /// The upstreams so far.
 #[derive(Default)]

@@ -53,6 +53,7 @@ const COMPOSE: &str = r#"services:
       - "traefik.http.routers.whoami.rule=Host(`whoami.example.org`) && PathPrefix(`/api`)"
       - "traefik.http.routers.whoami.entrypoints=websecure"
       - "traefik.http.routers.whoami.tls.certresolver=le"
+      - "traefik.http.routers.whoami.tls=true"
       - "traefik.http.routers.whoami.middlewares=auth,strip"
       - "traefik.http.middlewares.auth.basicauth.users=bob:$$2y$$10$$Vr8PO5cFzaJGNbVQSsFpE.jZ4s5aFQv4K2DhaQ4RRmLL8CmIBf0Ge"
       - "traefik.http.middlewares.strip.stripprefix.prefixes=/api"
@@ -241,17 +242,17 @@ fn with_routers(routers: &[(&str, &str, &str)]) -> String {
     let mut text = "http:\n  routers:\n".to_owned();
     for (name, rule, more) in routers {
         let rule = rule.replace('"', "\\\"");
-        write!(
+        writeln!(
             text,
-            "    {name}: {{ rule: \"{rule}\", entryPoints: web, service: {name}{more} }}\n"
+            "    {name}: {{ rule: \"{rule}\", entryPoints: web, service: {name}{more} }}"
         )
         .ok();
     }
     text += "  services:\n";
     for (name, ..) in routers {
-        write!(
+        writeln!(
             text,
-            "    {name}: {{ loadBalancer: {{ servers: [ {{ url: \"http://{name}:80\" }} ] }} }}\n"
+            "    {name}: {{ loadBalancer: {{ servers: [ {{ url: \"http://{name}:80\" }} ] }} }}"
         )
         .ok();
     }
@@ -414,7 +415,7 @@ fn files_without_routers_are_errors() {
     for (text, reason) in [
         (
             "http:\n  services:\n",
-            "traefik.yml:1: there is no router of HTTP that can be translated",
+            "traefik.yml:1: no router of HTTP can be translated",
         ),
         ("http:\n  routers: [\n", "is not YAML"),
     ] {
