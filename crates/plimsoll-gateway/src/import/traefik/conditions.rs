@@ -165,27 +165,11 @@ impl Conditions {
                         pairs.collect()
                     }
                 };
+                // A place has the value as it was sent, so that another spelling would get past it.
                 if is_negated {
-                    let [(name, value)] = pairs.as_slice() else {
-                        return None;
-                    };
-                    field_name(name)?;
-                    let expression =
-                        value.map_or_else(|| ".".to_owned(), |it| whole(&regex::escape(it)));
-                    let test = maps.test(&format!("{{query:{name}}}"), &expression, true);
-                    self.matcher.places.push(test);
-                    return Some(());
+                    return None;
                 }
                 query(&mut self.matcher.query, &pairs)?;
-            }
-            "queryregexp" => {
-                let [name, expression] = arguments.as_slice() else {
-                    return None;
-                };
-                field_name(name)?;
-                let key = format!("{{query:{name}}}");
-                let test = maps.test(&key, &checked(expression)?, is_negated);
-                self.matcher.places.push(test);
             }
             "clientip" => {
                 for network in arguments {
@@ -277,8 +261,9 @@ fn host_name(text: &str) -> Option<String> {
 
 fn host_expression(text: &str) -> String {
     match template(text, "[^.]+") {
-        Some(expression) => format!("^(?:{expression})$"),
-        None => format!("(?:{text})"),
+        Some(expression) => format!("^(?i:{expression})$"),
+        // Traefik reads hosts in small letters.
+        None => format!("(?i:{text})"),
     }
 }
 

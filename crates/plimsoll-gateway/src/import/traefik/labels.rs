@@ -9,6 +9,9 @@ use super::environment::filled;
 /// Parts of a label that count.
 const DEEPEST: usize = 16;
 
+/// Arguments about where configurations come from, and what Traefik writes about itself.
+const SILENT: [&str; 5] = ["providers", "log", "global", "configfile", "api"];
+
 /// What a compose file says.
 #[derive(Debug, Default)]
 pub(super) struct Labelled {
@@ -354,6 +357,12 @@ fn arguments(command: &Node, file: &Rc<str>, fixed: &mut Node, notes: &mut Notes
             }
             let path: Vec<&str> = key.split('.').take(DEEPEST).collect();
             insert(fixed, &path, &value, line);
+        } else if !SILENT
+            .iter()
+            .any(|it| lower == *it || lower.starts_with(&format!("{it}.")))
+        {
+            let place = Node::scalar(line, String::new()).place(file, &format!("--{key}"));
+            notes.add(&place, "left out");
         }
     }
 }

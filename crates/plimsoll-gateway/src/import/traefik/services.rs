@@ -260,6 +260,11 @@ fn pool(
                 if let Some(cookie) = sticky(balancer, service) {
                     pool.upstream.text("sticky", &cookie);
                 }
+                for key in ["maxAge", "domain", "path", "sameSite"] {
+                    if option.get("cookie").get(key).is_there() {
+                        notes.add(place, format!("`sticky.cookie.{key}` is left out"));
+                    }
+                }
             }
             "healthcheck" => health(option, &mut pool, place, notes),
             "serverstransport" => transport(option, &mut pool.upstream, place, model, notes),

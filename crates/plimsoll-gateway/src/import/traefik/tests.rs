@@ -326,6 +326,20 @@ fn conditions_that_routes_do_not_have_close_what_is_wider() {
 }
 
 #[test]
+fn what_another_spelling_would_get_past_is_closed() {
+    let closed = "host = \"a.test\"\nprefix = \"/\"\nrespond = { status = 501";
+    for rule in ["QueryRegexp(`a`, `^b$`)", "!Query(`a`, `b`)"] {
+        let text = with_routers(&[("odd", &format!("Host(`a.test`) && {rule}"), "")]);
+        check(&text, &[closed], &[WEB, "is no condition of routes"]);
+    }
+    // Hosts are read in small letters.
+    let text = with_routers(&[("any", "HostRegexp(`{x:[a-z]+}.test`)", "")]);
+    let line =
+        "key = \"{host}\"\nregex = [{ match = \"^(?i:(?:[a-z]+)\\\\.test)$\", value = \"1\" }]";
+    check(&text, &[line], &[WEB]);
+}
+
+#[test]
 fn services_are_upstreams() {
     let text = "http:\n  routers:\n    app: { rule: \"PathPrefix(`/`)\", entryPoints: web, service: SERVICE }\n  serversTransports:\n    own: { insecureSkipVerify: true, serverName: x.test, forwardingTimeouts: { dialTimeout: 3s } }\n  services:\n    several:\n      loadBalancer:\n        servers: [ { url: \"https://10.0.0.1:443\", weight: 2 }, { url: \"https://10.0.0.2:443/\" } ]\n        sticky: { cookie: { name: s } }\n        healthCheck: { path: /up, interval: 5s }\n        passHostHeader: false\n        serversTransport: own\n    one: { loadBalancer: { servers: [ { url: \"http://one:80\" } ] } }\n    clear: { loadBalancer: { servers: [ { url: \"h2c://clear:80\" } ] } }\n    parts: { weighted: { services: [ { name: one, weight: 1 }, { name: clear, weight: 3 } ], sticky: { cookie: {} } } }\n    copies: { mirroring: { service: one, mirrors: [ { name: clear, percent: 10 } ] } }\n    over: { failover: { service: one, fallback: clear } }\n    itself: { weighted: { services: [ { name: itself } ] } }\n";
     for (service, lines, note) in [
