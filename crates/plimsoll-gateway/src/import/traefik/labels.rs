@@ -257,13 +257,37 @@ fn join(all: &mut Node, own: &Node, file: &Rc<str>, notes: &mut Notes) {
             if known.is_there() {
                 if shape(&known) != shape(node) {
                     let place = node.place(file, &format!("{kind}.{name}"));
-                    let message = "left out: another container has one of this name, and Traefik would use neither";
+                    let becomes = match kind {
+                        "serversTransports" => "left out",
+                        _ => "responds with 501",
+                    };
+                    let message = format!(
+                        "{becomes}: another container has one of this name, and Traefik would use neither"
+                    );
                     notes.add(&place, message);
+                    contradict(all, kind, name, node.line);
                 }
                 continue;
             }
             *entry(all, &["http", kind, name], node.line) = node.clone();
         }
+    }
+}
+
+/// Has routers respond with 501 that are defined in two ways, or whose middleware is.
+fn contradict(all: &mut Node, kind: &str, name: &str, line: usize) {
+    const TWICE: &str = "defined-twice";
+    match kind {
+        "routers" => {
+            let path = ["http", kind, name, "middlewares"];
+            *entry(all, &path, line) = Node::scalar(line, TWICE.to_owned());
+        }
+        "middlewares" => {
+            let mut other = Node::default();
+            *other.entry(TWICE, line) = Node::scalar(line, String::new());
+            *entry(all, &["http", kind, name], line) = other;
+        }
+        _ => {}
     }
 }
 

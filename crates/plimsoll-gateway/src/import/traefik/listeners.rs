@@ -25,6 +25,8 @@ pub(super) struct Listener {
     pub(super) is_tls: bool,
     /// Middlewares of all of its routers.
     pub(super) middlewares: Vec<String>,
+    /// Its TLS options may keep clients out.
+    pub(super) is_closed: bool,
     /// `redirect_https` of the listener.
     redirect: Option<String>,
     /// Further keys.
@@ -88,6 +90,21 @@ pub(super) fn listeners(
                     listener.port
                 ),
             );
+        }
+        if listener.is_tls
+            && let Err(option) = options(node.at("http.tls"), model)
+        {
+            let message = format!(
+                "its routers respond with 501: TLS options `{option}` may keep clients out"
+            );
+            notes.add(place, message);
+            listener.is_closed = true;
+        }
+        for (key, _) in node.get("http").entries() {
+            let known = ["redirections", "tls", "middlewares"];
+            if !known.contains(&key.to_ascii_lowercase().as_str()) {
+                notes.add(place, format!("`http.{key}` is left out"));
+            }
         }
         all.push(listener);
     }
@@ -201,6 +218,7 @@ impl Listener {
             port,
             is_tls,
             middlewares: list(node.at("http.middlewares")),
+            is_closed: false,
             redirect: None,
             keys,
             ordered: Vec::new(),
@@ -294,4 +312,19 @@ impl Listener {
             several => format!("[{}]", several.join(", ")),
         }
     }
+}
+
+/// Fails with the name of TLS options that want certificates of clients, or are not there.
+pub(super) fn options(tls: &Node, model: &Model) -> Result<(), String> {
+    let name = tls.text_at("options").unwrap_or("default");
+    let own = match name.split_once('@') {
+        None => name,
+        Some((own, provider)) if model.providers.contains(&provider) => own,
+        Some(_) => return Err(name.to_owned()),
+    };
+    let node = model.dynamic.at("tls.options").get(own);
+    if node.get("clientAuth").is_there() || !node.is_there() && own != "default" {
+        return Err(name.to_owned());
+    }
+    Ok(())
 }

@@ -12,7 +12,7 @@ use super::super::rows::matcher::Matcher;
 use super::super::rows::steps::{Block, Step};
 use super::super::yaml::Node;
 use super::conditions::Conditions;
-use super::listeners::Listener;
+use super::listeners::{Listener, options};
 use super::maps::ValueMaps;
 use super::middlewares::{Chain, Surroundings};
 use super::model::{Model, Untranslated};
@@ -158,7 +158,7 @@ impl Router {
         around: &mut Surroundings<'_>,
     ) -> Vec<Action> {
         let of = |response| Action::new(Matcher::default(), response, &self.place);
-        if self.is_closed {
+        if self.is_closed || listener.is_closed {
             return vec![of(not_translated())];
         }
         let mut chain = Chain::default();
@@ -219,21 +219,6 @@ impl Router {
             }
         }
     }
-}
-
-/// Fails with the name of TLS options that want certificates of clients, or are not there.
-fn options(tls: &Node, model: &Model) -> Result<(), String> {
-    let name = tls.text_at("options").unwrap_or("default");
-    let own = match name.split_once('@') {
-        None => name,
-        Some((own, provider)) if model.providers.contains(&provider) => own,
-        Some(_) => return Err(name.to_owned()),
-    };
-    let node = model.dynamic.at("tls.options").get(own);
-    if node.get("clientAuth").is_there() || !node.is_there() && own != "default" {
-        return Err(name.to_owned());
-    }
-    Ok(())
 }
 
 /// The routes of a listener, for each host; and the places of routers that are among them.

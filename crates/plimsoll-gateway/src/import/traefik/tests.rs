@@ -340,6 +340,54 @@ fn what_another_spelling_would_get_past_is_closed() {
 }
 
 #[test]
+fn what_two_containers_define_in_two_ways_is_closed() {
+    let container = |name: &str, more: &str| {
+        format!(
+            "  {name}:\n    expose: [80]\n    labels:\n      - traefik.http.routers.{name}.rule=Host(`{name}.test`)\n      - traefik.http.routers.{name}.entrypoints=web\n      - traefik.http.routers.{name}.middlewares=m\n{more}"
+        )
+    };
+    let range = |network: &str| {
+        format!("      - traefik.http.middlewares.m.ipallowlist.sourcerange={network}\n")
+    };
+    let same = [
+        container("a", &range("10.0.0.0/8")),
+        container("b", &range("10.0.0.0/8")),
+    ];
+    let text = format!("services:\n{}", same.concat());
+    let allow = "addresses = { allow = [\"10.0.0.0/8\"] }";
+    check(&text, &[allow, allow], &[WEB]);
+    let other = [
+        container("a", &range("10.0.0.0/8")),
+        container("b", &range("0.0.0.0/0")),
+    ];
+    let text = format!("services:\n{}", other.concat());
+    let closed = "prefix = \"/\"\nrespond = { status = 501";
+    check(
+        &text,
+        &[closed, closed],
+        &[
+            WEB,
+            "Traefik would use neither",
+            "`defined-twice` is no middleware",
+        ],
+    );
+}
+
+#[test]
+fn tls_options_of_entry_points_may_keep_clients_out() {
+    let text = "entryPoints:\n  secure: { address: \":443\", http: { tls: { options: clients } } }\nhttp:\n  routers:\n    app: { rule: \"Host(`a.test`)\", entryPoints: secure, service: app }\n  services:\n    app: { loadBalancer: { servers: [ { url: \"http://app:80\" } ] } }\ntls:\n  options:\n    clients: { clientAuth: { clientAuthType: RequireAndVerifyClientCert } }\n";
+    check(
+        text,
+        &["respond = { status = 501"],
+        &[
+            "TLS options `clients` may keep clients out",
+            "it is taken to have TLS",
+            "tls.options.clients",
+        ],
+    );
+}
+
+#[test]
 fn services_are_upstreams() {
     let text = "http:\n  routers:\n    app: { rule: \"PathPrefix(`/`)\", entryPoints: web, service: SERVICE }\n  serversTransports:\n    own: { insecureSkipVerify: true, serverName: x.test, forwardingTimeouts: { dialTimeout: 3s } }\n  services:\n    several:\n      loadBalancer:\n        servers: [ { url: \"https://10.0.0.1:443\", weight: 2 }, { url: \"https://10.0.0.2:443/\" } ]\n        sticky: { cookie: { name: s } }\n        healthCheck: { path: /up, interval: 5s }\n        passHostHeader: false\n        serversTransport: own\n    one: { loadBalancer: { servers: [ { url: \"http://one:80\" } ] } }\n    clear: { loadBalancer: { servers: [ { url: \"h2c://clear:80\" } ] } }\n    parts: { weighted: { services: [ { name: one, weight: 1 }, { name: clear, weight: 3 } ], sticky: { cookie: {} } } }\n    copies: { mirroring: { service: one, mirrors: [ { name: clear, percent: 10 } ] } }\n    over: { failover: { service: one, fallback: clear } }\n    itself: { weighted: { services: [ { name: itself } ] } }\n";
     for (service, lines, note) in [
