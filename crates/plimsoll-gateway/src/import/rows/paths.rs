@@ -212,5 +212,15 @@ mod tests {
         assert!(prefix("/a/").covers(&prefix("/A/b/")));
         assert!(!prefix("/a/b/").covers(&prefix("/a/")));
         assert!(!prefix("/a/").covers(&PathMatch::Exact("/a".to_owned())));
+        let sensitive = |text: &str| PathMatch::Regex(format!("(?-i:{text})"));
+        assert!(sensitive("/a.*").covers(&sensitive("/ab/.*")));
+        assert!(!sensitive("/a.*").covers(&sensitive("/Ab/.*")));
+        assert!(!sensitive("/a.*").covers(&prefix("/a/")));
+        assert!(!sensitive("/(a).*").covers(&sensitive("/a.*")));
+        let is_apart =
+            |one: &str, other: &str| matches!(sensitive(one).overlap(&sensitive(other)), Ok(None));
+        assert!(is_apart("/a.*", "/b.*"));
+        assert!(!is_apart("/a.*", "/A.*"));
+        assert!(!is_apart("/a.*", "/.*b"));
     }
 }

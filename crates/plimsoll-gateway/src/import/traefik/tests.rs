@@ -80,7 +80,7 @@ fn labels_of_a_compose_file() {
         &[
             "accept_terms",
             "it is taken to have TLS",
-            "the middleware `nowhere@file` is not in this file",
+            "traefik.yml:24: routers.other: responds with 501: the middleware `nowhere@file` is not in this file",
         ],
     );
 }
