@@ -193,7 +193,13 @@ impl Conditions {
             match literal.call.name.as_str() {
                 "pathregexp" => {
                     checked(text)?;
-                    paths.extend(whole_paths(text));
+                    let whole = whole_paths(text).into_iter();
+                    // Routes disregard the case anyway.
+                    if text.starts_with("(?i)") {
+                        paths.extend(whole);
+                    } else {
+                        paths.extend(whole.map(sensitive));
+                    }
                 }
                 kind => {
                     let rest = if kind == "pathprefix" { ".*" } else { "" };
@@ -201,7 +207,9 @@ impl Conditions {
                         Some(expression) => checked(&expression)?,
                         None => regex::escape(text),
                     };
-                    paths.push(PathMatch::Regex(format!("{expression}{rest}")));
+                    let path = PathMatch::Regex(format!("{expression}{rest}"));
+                    let is_all = expression == "/" && !rest.is_empty();
+                    paths.push(if is_all { path } else { sensitive(path) });
                 }
             }
         }
@@ -214,18 +222,13 @@ impl Conditions {
             }
             return Some(());
         }
-        // Traefik compares letters with their case.
-        let paths = paths.into_iter().map(|it| match it {
-            PathMatch::Regex(expression) => PathMatch::Regex(format!("(?-i:{expression})")),
-            other => other,
-        });
         if literal.is_negated {
             self.matcher.excluded.extend(paths);
         } else if self.matcher.paths.is_empty() {
-            self.matcher.paths = paths.collect();
+            self.matcher.paths = paths;
         } else {
             let other = Matcher {
-                paths: paths.collect(),
+                paths,
                 ..Matcher::default()
             };
             let both = self.matcher.overlap(&other).ok()?;
@@ -235,6 +238,14 @@ impl Conditions {
             }
         }
         Some(())
+    }
+}
+
+/// Traefik compares letters with their case.
+fn sensitive(path: PathMatch) -> PathMatch {
+    match path {
+        PathMatch::Regex(expression) => PathMatch::Regex(format!("(?-i:{expression})")),
+        other => other,
     }
 }
 

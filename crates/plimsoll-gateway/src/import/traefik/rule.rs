@@ -192,6 +192,11 @@ impl Parser<'_> {
             return Ok(Call { name, arguments });
         }
         loop {
+            // As in Go, a comma may stand behind the last one.
+            if !arguments.is_empty() && self.peek() == Some(')') {
+                self.rest.next();
+                return Ok(Call { name, arguments });
+            }
             arguments.push(self.text()?);
             match self.next() {
                 Some(')') => return Ok(Call { name, arguments }),
@@ -206,7 +211,7 @@ impl Parser<'_> {
     fn text(&mut self) -> Result<String, RuleError> {
         const WANTED: &str = "a text in backticks or quotes";
         let quote = match self.next() {
-            Some(quote @ ('`' | '"' | '\'')) => quote,
+            Some(quote @ ('`' | '"')) => quote,
             Some(other) => return Err(RuleError::Unexpected(other, WANTED)),
             None => return Err(RuleError::End(WANTED)),
         };
@@ -214,14 +219,31 @@ impl Parser<'_> {
         loop {
             match self.rest.next().ok_or(RuleError::OpenText)? {
                 it if it == quote => return Ok(text),
-                '\\' if quote != '`' => match self.rest.next().ok_or(RuleError::OpenText)? {
-                    'n' => text.push('\n'),
-                    't' => text.push('\t'),
-                    it => text.push(it),
-                },
+                '\\' if quote == '"' => text.push(self.escaped()?),
                 it => text.push(it),
             }
         }
+    }
+
+    /// The character that an escape of Go stands for, behind its backslash.
+    fn escaped(&mut self) -> Result<char, RuleError> {
+        let kind = self.rest.next().ok_or(RuleError::OpenText)?;
+        let digits = match kind {
+            'n' => return Ok('\n'),
+            't' => return Ok('\t'),
+            '\\' | '"' => return Ok(kind),
+            'x' => 2,
+            'u' => 4,
+            'U' => 8,
+            other => return Err(RuleError::Unexpected(other, "an escape such as \\n")),
+        };
+        let mut number = 0;
+        for _ in 0..digits {
+            let digit = self.rest.next().ok_or(RuleError::OpenText)?;
+            let value = digit.to_digit(16);
+            number = number * 16 + value.ok_or(RuleError::Unexpected(digit, "a digit"))?;
+        }
+        char::from_u32(number).ok_or(RuleError::Unexpected(kind, "a character"))
     }
 }
 
@@ -319,7 +341,16 @@ mod tests {
                 "!(Host(`a`)&&Method(`GET`))||ClientIP(`::1`)",
                 "!host(a) | !method(GET) | clientip(::1)",
             ),
-            ("Header(\"a\\\"b\", 'c')", "header(a\"b,c)"),
+            ("Header(\"a\\\"b\", `c\\d`,)", "header(a\"b,c\\d)"),
+            ("Host(\"\\x61\\u0062\")", "host(ab)"),
+            (
+                "Host('a')",
+                "`'` stands where a text in backticks or quotes is expected",
+            ),
+            (
+                "Host(\"\\q\")",
+                "`q` stands where an escape such as \\n is expected",
+            ),
             ("Host()", "host()"),
             (
                 "",

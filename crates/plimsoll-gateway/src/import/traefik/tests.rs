@@ -332,6 +332,15 @@ fn what_another_spelling_would_get_past_is_closed() {
         let text = with_routers(&[("odd", &format!("Host(`a.test`) && {rule}"), "")]);
         check(&text, &[closed], &[WEB, "is no condition of routes"]);
     }
+    for (rule, line) in [
+        ("PathRegexp(`(?i)^/a`)", "regex = \"/a.*\""),
+        ("PathRegexp(`^/a/[0-9]+$`)", "regex = \"(?-i:/a/[0-9]+)\""),
+        ("PathRegexp(`/b|^/c`)", "regex = \"(?-i:.*/b.*)\""),
+        ("PathPrefix(`/`)", "prefix = \"/\""),
+        ("Path(`/`)", "regex = \"(?-i:/)\""),
+    ] {
+        check(&with_routers(&[("any", rule, "")]), &[line], &[WEB]);
+    }
     // Hosts are read in small letters.
     let text = with_routers(&[("any", "HostRegexp(`{x:[a-z]+}.test`)", "")]);
     let line =
