@@ -250,6 +250,11 @@ impl Listener {
                 "`{name}`: certificates for all subdomains are not ordered: give one by `tls` of the `[[listen]]`"
             );
             notes.add(place, message);
+        } else if !is_name(name) {
+            notes.add(
+                place,
+                format!("`{name}` is left out of certificates: it is no name"),
+            );
         } else if is_local {
             self.own.insert(name.to_owned());
         } else if !self.ordered.iter().any(|(known, _)| known == name) {
@@ -312,6 +317,18 @@ impl Listener {
             several => format!("[{}]", several.join(", ")),
         }
     }
+}
+
+/// Whether a host can have this name (RFC 1123, section 2.1).
+fn is_name(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(is_plain)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    text.parse::<std::net::IpAddr>().is_ok() || text.len() <= 253 && text.split('.').all(is_label)
 }
 
 /// Fails with the name of TLS options that want certificates of clients, or are not there.
