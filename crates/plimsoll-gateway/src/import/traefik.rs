@@ -125,8 +125,8 @@ pub fn import_traefik(file: &str, text: &str) -> Result<Imported, ImportError> {
     let directory = Path::new(file).parent().unwrap_or(Path::new(""));
     let text = loading(parts, directory, &mut notes);
     if !text.lines().any(|it| it == "[[listen]]") {
-        let reasons = notes.0.iter().filter(|it| it.message.contains("listen"));
-        let reason = reasons.last().map(|it| it.message.clone());
+        let mut reasons = notes.0.iter().filter(|it| it.message.contains("listen"));
+        let reason = reasons.next_back().map(|it| it.message.clone());
         return Err(ImportError {
             file: file.to_owned(),
             line: first.line,
