@@ -62,9 +62,13 @@ mod shares;
 
 mod stream;
 
+mod traefik;
+
 mod upstreams;
 
 mod variables;
+
+mod yaml;
 
 mod toml;
 
@@ -74,6 +78,7 @@ use std::path::Path;
 
 pub use self::caddy::{import_caddy, is_caddyfile};
 pub use self::expressgateway::{import_expressgateway, is_expressgateway};
+pub use self::traefik::{import_traefik, is_traefik};
 
 use self::nginx::Directive;
 

@@ -17,7 +17,7 @@ use crate::served::Served;
 
 /// A server that responds with its name, the request line without the version, and the fields in order; with a redirect to what is behind
 /// `?location=`.
-fn mirror(name: &'static str) -> u16 {
+pub(crate) fn mirror(name: &'static str) -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {
@@ -86,7 +86,7 @@ fn fields_of(reader: &mut impl BufRead) -> BTreeMap<String, String> {
 }
 
 /// `None` if the connection is closed without a response.
-fn exchange(port: u16, request: &str, host: &str) -> Option<HttpResponse> {
+pub(crate) fn exchange(port: u16, request: &str, host: &str) -> Option<HttpResponse> {
     let (line, content) = request.split_once('|').unwrap_or((request, ""));
     let length = if content.is_empty() {
         String::new()

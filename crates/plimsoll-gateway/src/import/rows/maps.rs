@@ -60,6 +60,9 @@ impl Matcher {
         if let Some(scheme) = &self.scheme {
             places.set("scheme", scheme.clone());
         }
+        for (place, value) in &self.places {
+            places.set(place, value.clone());
+        }
         for clients in &self.clients {
             let wanted = if clients.is_negated { "0" } else { "1" };
             let place = format!("map:{}", maps.name(clients));

@@ -16,6 +16,8 @@ pub(in crate::import) struct Matcher {
     pub(in crate::import) query: Keys,
     /// `http` or `https`, as a text of TOML.
     pub(in crate::import) scheme: Option<String>,
+    /// Places with their values as texts of TOML, each of them.
+    pub(in crate::import) places: Vec<(String, String)>,
     /// Where clients have to be, each of them.
     pub(in crate::import) clients: Vec<Clients>,
     /// It is by an expression, whose groups have numbers.
@@ -70,6 +72,14 @@ impl Matcher {
         if self.scheme.is_some() && other.scheme.is_some() && self.scheme != other.scheme {
             return Ok(None);
         }
+        let mut places = self.places.clone();
+        for (place, value) in &other.places {
+            match places.iter().find(|(known, _)| known == place) {
+                Some((_, known)) if known != value => return Ok(None),
+                Some(_) => {}
+                None => places.push((place.clone(), value.clone())),
+            }
+        }
         let mut clients = self.clients.clone();
         for one in &other.clients {
             let opposite = Clients {
@@ -89,6 +99,7 @@ impl Matcher {
             fields: both(&self.fields, &other.fields)?,
             query: both(&self.query, &other.query)?,
             scheme: self.scheme.clone().or_else(|| other.scheme.clone()),
+            places,
             clients,
             has_groups: self.has_groups || other.has_groups,
             excluded: [self.excluded.clone(), other.excluded.clone()].concat(),
@@ -113,6 +124,7 @@ impl Matcher {
             && has_values(&self.fields, &other.fields)
             && has_values(&self.query, &other.query)
             && (self.scheme.is_none() || self.scheme == other.scheme)
+            && self.places.iter().all(|it| other.places.contains(it))
             && self.clients.iter().all(|it| other.clients.contains(it))
     }
 

@@ -25,6 +25,13 @@ fn is_match(expression: &str, path: &str) -> bool {
     whole.is_ok_and(|it| it.is_match(path))
 }
 
+/// What a group for letters with their case has within, if that is the whole expression.
+fn sensitive(expression: &str) -> Option<&str> {
+    let inner = expression.strip_prefix("(?-i:")?.strip_suffix(')')?;
+    // Another group may end it.
+    (!inner.contains(['(', ')', '[', '|'])).then_some(inner)
+}
+
 impl PathMatch {
     /// A path as Caddy writes it, with `*`; `None` for all paths.
     pub(in crate::import) fn new(text: &str) -> Option<Self> {
@@ -47,7 +54,10 @@ impl PathMatch {
     fn start(&self) -> String {
         match self {
             Self::Exact(path) | Self::Prefix(path) => path.to_ascii_lowercase(),
-            Self::Regex(expression) => literal_start(expression).to_ascii_lowercase(),
+            Self::Regex(expression) => {
+                let inner = sensitive(expression).unwrap_or(expression);
+                literal_start(inner).to_ascii_lowercase()
+            }
         }
     }
 
@@ -69,8 +79,23 @@ impl PathMatch {
         is_all.then(|| self.start())
     }
 
+    /// The beginning, if its paths are all that begin with it in these letters.
+    fn whole_sensitive_start(&self) -> Option<String> {
+        let Self::Regex(expression) = self else {
+            return None;
+        };
+        let before = sensitive(expression)?.strip_suffix(".*")?;
+        let start = literal_start(before);
+        (regex::escape(&start) == before).then_some(start)
+    }
+
     /// Whether every path of the other one is one of this; no if that is unclear.
     pub(in crate::import) fn covers(&self, other: &Self) -> bool {
+        if let (Some(start), Self::Regex(other)) = (self.whole_sensitive_start(), other)
+            && let Some(other) = sensitive(other)
+        {
+            return literal_start(other).starts_with(&start);
+        }
         if let Some(start) = self.whole_start() {
             return other.start().starts_with(&start);
         }
@@ -187,5 +212,15 @@ mod tests {
         assert!(prefix("/a/").covers(&prefix("/A/b/")));
         assert!(!prefix("/a/b/").covers(&prefix("/a/")));
         assert!(!prefix("/a/").covers(&PathMatch::Exact("/a".to_owned())));
+        let sensitive = |text: &str| PathMatch::Regex(format!("(?-i:{text})"));
+        assert!(sensitive("/a.*").covers(&sensitive("/ab/.*")));
+        assert!(!sensitive("/a.*").covers(&sensitive("/Ab/.*")));
+        assert!(!sensitive("/a.*").covers(&prefix("/a/")));
+        assert!(!sensitive("/(a).*").covers(&sensitive("/a.*")));
+        let is_apart =
+            |one: &str, other: &str| matches!(sensitive(one).overlap(&sensitive(other)), Ok(None));
+        assert!(is_apart("/a.*", "/b.*"));
+        assert!(!is_apart("/a.*", "/A.*"));
+        assert!(!is_apart("/a.*", "/.*b"));
     }
 }

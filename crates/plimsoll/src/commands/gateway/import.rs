@@ -1,4 +1,4 @@
-//! `plimsoll gateway import`: configurations of nginx, Caddy and ExpressGateway as those of `plimsoll up`.
+//! `plimsoll gateway import`: configurations of nginx, Caddy, Traefik and ExpressGateway as those of `plimsoll up`.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use plimsoll_gateway::{
     ImportError, ImportNote, Imported, Include, import_caddy, import_expressgateway, import_nginx,
-    is_caddyfile, is_expressgateway,
+    import_traefik, is_caddyfile, is_expressgateway, is_traefik,
 };
 use plimsoll_model::counted;
 
@@ -14,10 +14,10 @@ use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
-/// Translate a configuration of nginx, Caddy or ExpressGateway to one for `plimsoll up` and report what is left out
+/// Translate a configuration of nginx, Caddy, Traefik or ExpressGateway to one for `plimsoll up` and report what is left out
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Configuration of nginx or Caddy, whose `include` and `import` are relative to its folder, or of ExpressGateway (TOML)
+    /// Configuration of nginx or Caddy, whose `include` and `import` are relative to its folder, of Traefik (a dynamic configuration in YAML, or a compose file with labels), or of ExpressGateway (TOML)
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
@@ -32,6 +32,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         .map_err(|error| Problem::new(format!("cannot read {shown}: {error}")).could_not_run())?;
     let imported = if is_expressgateway(&text) {
         of_expressgateway(&shown, &text)?
+    } else if is_traefik(&text) {
+        import_traefik(&shown, &text).map_err(|error| not_one(&error))?
     } else if is_caddyfile(&shown, &text) {
         with_files(&args.file, |include| import_caddy(&shown, &text, include))?
     } else {
@@ -109,13 +111,16 @@ fn with_files(
         };
         files.into_iter().map(read).collect()
     };
-    import(&mut include).map_err(|error| {
-        let place = format!("{}:{}", error.file, error.line);
-        Failed {
-            exit: Exit::Usage,
-            problems: vec![Problem::new(&error.reason).about(&place)],
-        }
-    })
+    import(&mut include).map_err(|error| not_one(&error))
+}
+
+/// Why a file is no configuration.
+fn not_one(error: &ImportError) -> Failed {
+    let place = format!("{}:{}", error.file, error.line);
+    Failed {
+        exit: Exit::Usage,
+        problems: vec![Problem::new(&error.reason).about(&place)],
+    }
 }
 
 fn print(text: &str) -> Result<(), Failed> {
