@@ -92,7 +92,7 @@ pub(super) fn listeners(
             );
         }
         if listener.is_tls
-            && let Err(option) = options(node.at("http.tls"), model)
+            && let Some(option) = closing_options(node.at("http.tls"), model)
         {
             let message = format!(
                 "its routers respond with 501: TLS options `{option}` may keep clients out"
@@ -331,17 +331,15 @@ fn is_name(text: &str) -> bool {
     text.parse::<std::net::IpAddr>().is_ok() || text.len() <= 253 && text.split('.').all(is_label)
 }
 
-/// Fails with the name of TLS options that want certificates of clients, or are not there.
-pub(super) fn options(tls: &Node, model: &Model) -> Result<(), String> {
+/// The name of the TLS options, if these want certificates of clients, or are not there.
+pub(super) fn closing_options<'n>(tls: &'n Node, model: &Model) -> Option<&'n str> {
     let name = tls.text_at("options").unwrap_or("default");
     let own = match name.split_once('@') {
         None => name,
         Some((own, provider)) if model.providers.contains(&provider) => own,
-        Some(_) => return Err(name.to_owned()),
+        Some(_) => return Some(name),
     };
     let node = model.dynamic.at("tls.options").get(own);
-    if node.get("clientAuth").is_there() || !node.is_there() && own != "default" {
-        return Err(name.to_owned());
-    }
-    Ok(())
+    let closes = node.get("clientAuth").is_there() || !node.is_there() && own != "default";
+    closes.then_some(name)
 }

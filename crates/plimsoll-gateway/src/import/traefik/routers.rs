@@ -12,7 +12,7 @@ use super::super::rows::matcher::Matcher;
 use super::super::rows::steps::{Block, Step};
 use super::super::yaml::Node;
 use super::conditions::Conditions;
-use super::listeners::{Listener, options};
+use super::listeners::{Listener, closing_options};
 use super::maps::ValueMaps;
 use super::middlewares::{Chain, Surroundings};
 use super::model::{Model, Untranslated};
@@ -99,7 +99,7 @@ impl Router {
         }
         let tls = node.get("tls");
         let is_tls = tls.is_there() && tls.text() != Some("false");
-        if is_tls && let Err(option) = options(tls, model) {
+        if is_tls && let Some(option) = closing_options(tls, model) {
             notes.add(
                 &place,
                 format!("responds with 501: TLS options `{option}` may keep clients out"),
