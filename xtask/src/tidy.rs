@@ -3,6 +3,7 @@
 //! - Every edge between two of its crates is in ARCHITECTURE.md, and every path and type that it names exists.
 //! - Between the modules of a large crate imports run one way, as `tidy/directions.toml` lists it.
 //! - Functions of libraries fail with types, not with texts.
+//! - Every key that the configuration of servers and of the monitor reads is in its schema.
 //! - No two crates share a description.
 //! - Every subcommand that help shows has a page in docs/, and every page a line in its summary.
 //! - Every link between Markdown files leads to a file and a heading that exist, from docs/ also in the site made of it.
@@ -15,6 +16,7 @@
 mod architecture;
 mod directions;
 mod errors;
+mod keys;
 mod links;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +36,7 @@ pub(crate) fn run(root: &Path) -> Outcome {
     problems.extend(architecture::missing(root, &architecture)?);
     problems.extend(directions::broken(root)?);
     problems.extend(errors::texts(root)?);
+    problems.extend(keys::without_schema(root)?);
     problems.extend(descriptions(&crates));
     problems.extend(pages(root)?);
     problems.extend(left_out(root)?);
