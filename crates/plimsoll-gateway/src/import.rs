@@ -32,6 +32,8 @@ mod uwsgi;
 
 mod fates;
 
+mod kubernetes;
+
 mod limits;
 
 mod loads;
@@ -78,6 +80,7 @@ use std::path::Path;
 
 pub use self::caddy::{import_caddy, is_caddyfile};
 pub use self::expressgateway::{import_expressgateway, is_expressgateway};
+pub use self::kubernetes::{import_kubernetes, is_kubernetes};
 pub use self::traefik::{import_traefik, is_traefik};
 
 use self::nginx::Directive;

@@ -62,5 +62,6 @@ const METRICS: &str = "plimsoll_gateway";
 pub use crate::config::{CONNECT, GUARDS, LISTENS, PROXY, TRACES, UPSTREAMS};
 pub use crate::import::{
     ImportError, ImportNote, Imported, Include, IncludeError, import_caddy, import_expressgateway,
-    import_nginx, import_traefik, is_caddyfile, is_expressgateway, is_traefik,
+    import_kubernetes, import_nginx, import_traefik, is_caddyfile, is_expressgateway,
+    is_kubernetes, is_traefik,
 };

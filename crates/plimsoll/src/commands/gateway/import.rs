@@ -1,12 +1,13 @@
-//! `plimsoll gateway import`: configurations of nginx, Caddy, Traefik and ExpressGateway as those of `plimsoll up`.
+//! `plimsoll gateway import`: configurations of nginx, Caddy, Traefik, Kubernetes and ExpressGateway as those of `plimsoll up`.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::{Component, Path, PathBuf};
 
 use plimsoll_gateway::{
-    ImportError, ImportNote, Imported, Include, import_caddy, import_expressgateway, import_nginx,
-    import_traefik, is_caddyfile, is_expressgateway, is_traefik,
+    ImportError, ImportNote, Imported, Include, import_caddy, import_expressgateway,
+    import_kubernetes, import_nginx, import_traefik, is_caddyfile, is_expressgateway,
+    is_kubernetes, is_traefik,
 };
 use plimsoll_model::counted;
 
@@ -14,10 +15,10 @@ use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
-/// Translate a configuration of nginx, Caddy, Traefik or ExpressGateway to one for `plimsoll up` and report what is left out
+/// Translate a configuration of nginx, Caddy, Traefik, Kubernetes (Ingress) or ExpressGateway to one for `plimsoll up` and report what is left out
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Configuration of nginx or Caddy, whose `include` and `import` are relative to its folder, of Traefik (a dynamic configuration in YAML, or a compose file with labels), or of ExpressGateway (TOML)
+    /// Configuration of nginx or Caddy, whose `include` and `import` are relative to its folder, of Traefik (a dynamic configuration in YAML, or a compose file with labels), manifests of Kubernetes with an Ingress, or of ExpressGateway (TOML)
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
@@ -32,6 +33,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         .map_err(|error| Problem::new(format!("cannot read {shown}: {error}")).could_not_run())?;
     let imported = if is_expressgateway(&text) {
         of_expressgateway(&shown, &text)?
+    } else if is_kubernetes(&text) {
+        import_kubernetes(&shown, &text).map_err(|error| not_one(&error))?
     } else if is_traefik(&text) {
         import_traefik(&shown, &text).map_err(|error| not_one(&error))?
     } else if is_caddyfile(&shown, &text) {
