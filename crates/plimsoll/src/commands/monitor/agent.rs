@@ -19,7 +19,7 @@ use crate::problem::{Failed, Problem};
 use crate::signals::Ends;
 use crate::terminal;
 
-/// Check monitors from another place and send the results to the monitor that has the store
+/// Check monitors from another place for the monitor that has the store
 ///
 /// The agent fetches the monitors of its region, and sends results every second. While the monitor cannot be reached the
 /// checks go on and results wait. `plimsoll monitor token NAME --agent` makes its token.
