@@ -24,37 +24,19 @@ mod stream;
 
 mod variables;
 
+pub(super) mod translation;
+
+use self::translation::{check_translation, loaded};
+
 fn imported(text: &str) -> Imported {
     let mut include = |_: &str| Err("there are no files here".into());
     let imported = import_nginx("nginx.conf", text, &mut include).unwrap();
-    // Whatever is written loads.
-    let problems = super::loads::problems(&imported.toml, Path::new(""));
-    assert!(problems.is_empty(), "{problems:?}\n{}", imported.toml);
-    imported
+    loaded(imported)
 }
 
 /// The translation has these lines, and its notes contain these texts.
 fn check(text: &str, lines: &[&str], notes: &[&str]) {
-    let imported = imported(text);
-    let mut rest = imported.toml.as_str();
-    for line in lines {
-        let found = rest.split_once(line);
-        let Some((_, after)) = found else {
-            panic!(
-                "`{line}` is missing, or not in this order:\n{}",
-                imported.toml
-            );
-        };
-        rest = after;
-    }
-    let shown: Vec<_> = imported.notes.iter().map(ToString::to_string).collect();
-    for note in notes {
-        assert!(
-            shown.iter().any(|it| it.contains(note)),
-            "{note}\n{shown:#?}"
-        );
-    }
-    assert!(notes.len() >= shown.len(), "{shown:#?}");
+    check_translation(&imported(text), lines, notes);
 }
 
 #[test]

@@ -1,38 +1,18 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::import::tests::translation::{check_translation, loaded};
 
 fn imported(text: &str) -> Imported {
     let imported = import_kubernetes("ingress.yaml", text).unwrap();
-    // What is written loads.
-    let problems = crate::import::loads::problems(&imported.toml, Path::new(""));
-    assert!(problems.is_empty(), "{problems:?}\n{}", imported.toml);
-    imported
+    loaded(imported)
 }
 
 /// The translation has these lines in this order, and its notes are these.
 #[track_caller]
 fn check(text: &str, lines: &[&str], notes: &[&str]) {
     assert!(is_kubernetes(text));
-    let imported = imported(text);
-    let mut rest = imported.toml.as_str();
-    for line in lines {
-        let Some((_, after)) = rest.split_once(line) else {
-            panic!(
-                "`{line}` is missing, or not in this order:\n{}",
-                imported.toml
-            );
-        };
-        rest = after;
-    }
-    let shown: Vec<_> = imported.notes.iter().map(ToString::to_string).collect();
-    for note in notes {
-        assert!(
-            shown.iter().any(|it| it.contains(note)),
-            "{note}\n{shown:#?}"
-        );
-    }
-    assert!(notes.len() >= shown.len(), "{shown:#?}\n{}", imported.toml);
+    check_translation(&imported(text), lines, notes);
 }
 
 const SHOP: &str = r"apiVersion: networking.k8s.io/v1

@@ -2,6 +2,8 @@
 //!
 //! Source: Docker's documentation, "Interpolation".
 
+use super::rule::closing_brace;
+
 /// A text in which `${NAME:-default}` is its default and `$$` a dollar, and the names of variables without one, for which
 /// [`stand_in`] stands.
 pub(super) fn filled(text: &str) -> (String, Vec<String>) {
@@ -17,7 +19,7 @@ pub(super) fn filled(text: &str) -> (String, Vec<String>) {
         }
         let is_name = |it: char| it.is_ascii_alphanumeric() || it == '_';
         let braced = after.strip_prefix('{').and_then(|it| {
-            let end = closing(it)?;
+            let end = closing_brace(it)?;
             Some((it.get(..end)?, it.get(end + 1..)?))
         });
         let (inner, behind) = braced.unwrap_or_else(|| {
@@ -97,20 +99,6 @@ fn filled_default(text: &str) -> (String, Vec<String>) {
         },
         None => (text.to_owned(), Vec::new()),
     }
-}
-
-/// Where the brace closes that was opened before a text.
-fn closing(text: &str) -> Option<usize> {
-    let mut depth = 0_usize;
-    for (at, character) in text.char_indices() {
-        match character {
-            '{' => depth += 1,
-            '}' if depth == 0 => return Some(at),
-            '}' => depth -= 1,
-            _ => {}
-        }
-    }
-    None
 }
 
 /// A label of a host that stands for a variable.

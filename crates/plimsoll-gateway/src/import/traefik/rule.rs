@@ -287,7 +287,7 @@ pub(super) fn template(text: &str, any: &str) -> Option<String> {
 }
 
 /// Where the brace closes that was opened before a text.
-fn closing_brace(text: &str) -> Option<usize> {
+pub(super) fn closing_brace(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, character) in text.char_indices() {
         match character {
