@@ -35,6 +35,8 @@ pub mod site;
 
 pub mod wiremock;
 
+pub mod yaml;
+
 #[cfg(test)]
 mod fixture;
 

@@ -36,7 +36,7 @@ pub use self::api::{
 
 use self::schema::{Document, Unsupported};
 use crate::request::is_token;
-use crate::{FileRequest, MultipartForm, Place, ReadFile, Remark, RequestFile, Template};
+use crate::{FileRequest, MultipartForm, Place, ReadFile, Remark, RequestFile, Template, yaml};
 
 /// The methods that an operation may have, in the order of the specification.
 const METHODS: [&str; 9] = [
@@ -170,9 +170,6 @@ fn check_version(root: &Value) -> Result<(), Vec<Remark>> {
     Ok(())
 }
 
-/// Events that anchors of YAML may be expanded to: a document whose anchors multiply is refused within a fraction of a second.
-const MOST_EXPANDED: usize = 100_000;
-
 fn read(text: &str) -> Result<Value, Vec<Remark>> {
     if text.trim_start().starts_with('{') {
         return serde_json::from_str(text).map_err(|error| {
@@ -180,18 +177,9 @@ fn read(text: &str) -> Result<Value, Vec<Remark>> {
             vec![Remark::line(error.line(), message)]
         });
     }
-    let options = serde_saphyr::options! {
-        alias_limits: serde_saphyr::alias_limits! {
-            max_total_replayed_events: MOST_EXPANDED,
-        },
-    };
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        let message = error.without_snippet().to_string();
-        let line = error.location().map(|location| location.line());
-        let line = line.and_then(|line| usize::try_from(line).ok());
-        let place = line.map_or(Place::Whole, Place::Line);
-        vec![Remark::new(place, format!("is not YAML: {message}"))]
-    })
+    let value =
+        yaml::read(text).map_err(|error| vec![Remark::line(error.line, error.to_string())])?;
+    Ok(value.unwrap_or(Value::Null))
 }
 
 /// The first server, its variables at their defaults.

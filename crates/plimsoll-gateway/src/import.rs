@@ -70,13 +70,13 @@ mod upstreams;
 
 mod variables;
 
-mod yaml;
-
 mod toml;
 
 use std::error::Error;
 use std::fmt;
 use std::path::Path;
+
+use plimsoll_formats::yaml::YamlError;
 
 pub use self::caddy::{import_caddy, is_caddyfile};
 pub use self::expressgateway::{import_expressgateway, is_expressgateway};
@@ -121,6 +121,16 @@ pub struct ImportError {
     pub line: usize,
     /// The error.
     pub reason: String,
+}
+
+impl ImportError {
+    fn of_yaml(file: &str, error: YamlError) -> Self {
+        Self {
+            file: file.to_owned(),
+            line: error.line,
+            reason: error.to_string(),
+        }
+    }
 }
 
 /// Files that `include` names: their names and texts, in order; or why they cannot be read.

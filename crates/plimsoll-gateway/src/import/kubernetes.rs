@@ -11,6 +11,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::rc::Rc;
 
+use plimsoll_formats::yaml::{Node, documents};
 use plimsoll_model::document::toml_string;
 
 use self::annotations::{Annotations, TlsRedirect};
@@ -26,7 +27,6 @@ use super::rows::paths::PathMatch;
 use super::rows::steps::{Block, Step};
 use super::servers::Translation;
 use super::toml::Keys;
-use super::yaml::{self, Node};
 use super::{ImportError, Imported, Notes};
 
 /// Whether a file has an Ingress, by its lines.
@@ -45,7 +45,7 @@ pub fn import_kubernetes(file: &str, text: &str) -> Result<Imported, ImportError
     let name: Rc<str> = Rc::from(file);
     let mut notes = Notes::default();
     let mut objects = Vec::new();
-    for document in yaml::documents(file, text)? {
+    for document in documents(text).map_err(|it| ImportError::of_yaml(file, it))? {
         add_objects(document, &mut objects);
     }
     let mut services = Services::read(&objects);
@@ -55,7 +55,7 @@ pub fn import_kubernetes(file: &str, text: &str) -> Result<Imported, ImportError
     for object in &objects {
         let kind = object.text_at("kind").unwrap_or_default();
         let own = object.text_at("metadata.name").unwrap_or_default();
-        let place = object.place(&name, &format!("{kind} {own}"));
+        let place = Directive::place(&name, object.line, &format!("{kind} {own}"));
         match kind {
             "Ingress" => {
                 first.get_or_insert_with(|| place.clone());
@@ -239,13 +239,13 @@ impl<'n> Ingress<'n> {
             let host = host.to_ascii_lowercase();
             hosts.push(host.clone());
             if host.starts_with("*.") {
-                let place = rule.place(&self.place.file, &self.place.name);
+                let place = Directive::place(&self.place.file, rule.line, &self.place.name);
                 let message =
                     format!("`{host}` is also for names with several labels in place of `*`");
                 notes.add(&place, message);
             }
             for path in rule.at("http.paths").items() {
-                let place = path.place(&self.place.file, &self.place.name);
+                let place = Directive::place(&self.place.file, path.line, &self.place.name);
                 made.extend(self.rule(&host, path, place, services, notes));
             }
         }
@@ -255,7 +255,7 @@ impl<'n> Ingress<'n> {
                 hosts.push(String::new());
             }
             for host in hosts {
-                let place = backend.place(&self.place.file, &self.place.name);
+                let place = Directive::place(&self.place.file, backend.line, &self.place.name);
                 let response = self.response(backend, &place, None, services, notes);
                 made.push(self.made(&host, "/", PathKind::Prefix, response, place));
             }

@@ -15,6 +15,17 @@ pub(super) struct Directive {
 }
 
 impl Directive {
+    /// Stands for what is no directive, as the place of notes.
+    pub(super) fn place(file: &Rc<str>, line: usize, name: &str) -> Self {
+        Self {
+            file: Rc::clone(file),
+            line: line.max(1),
+            name: name.to_owned(),
+            arguments: Vec::new(),
+            block: Vec::new(),
+        }
+    }
+
     /// The argument at this position, or nothing.
     pub(super) fn argument(&self, at: usize) -> &str {
         self.arguments.get(at).map_or("", String::as_str)

@@ -32,6 +32,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::rc::Rc;
 
+use plimsoll_formats::yaml::{Node, documents};
 use plimsoll_model::document::toml_string;
 
 use self::listeners::{Listener, Named, listeners};
@@ -41,9 +42,9 @@ use self::model::{Model, merge};
 use self::routers::{Router, routers, routes};
 use self::services::Services;
 use super::loads::loading;
+use super::nginx::Directive;
 use super::rows::maps::Maps;
 use super::servers::Translation;
-use super::yaml::{self, Node};
 use super::{ImportError, Imported, Notes};
 
 const NO_ROUTER: &str = "no router of HTTP can be translated; give the file that has `http.routers`, or a compose file with labels";
@@ -148,12 +149,12 @@ fn model(file: &str, text: &str, notes: &mut Notes) -> Result<Model, ImportError
     let mut fixed = Node::default();
     let mut providers: &[&str] = &["file"];
     let text = environment::with_stand_ins(text, |line, variable, stand_in| {
-        let place = Node::scalar(line, String::new()).place(&name, "env");
+        let place = Directive::place(&name, line, "env");
         let message =
             format!("`{stand_in}` stands for `{variable}`, whose value is not in the file");
         notes.add(&place, message);
     });
-    for document in yaml::documents(file, &text)? {
+    for document in documents(&text).map_err(|it| ImportError::of_yaml(file, it))? {
         let is_compose = document.get("services").is_there() && !document.get("http").is_there();
         if is_compose {
             let labelled = labels::labelled(&name, &document, notes);

@@ -11,14 +11,15 @@ use std::fs;
 use std::path::Path;
 use std::rc::Rc;
 
+use plimsoll_formats::yaml::{Content, Node};
 use plimsoll_model::document::ConfigProblem;
 use regex::Regex;
 use toml::{Table, Value};
 
 use crate::config::Warning;
+use crate::yaml;
 use crate::yaml::block::Block;
 use crate::yaml::findings::Findings;
-use crate::yaml::{self, Content, Node};
 
 /// Modules by their names.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -4,11 +4,12 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
+use plimsoll_formats::yaml::{Content, Node};
 use plimsoll_model::document::ConfigProblem;
 
 use crate::time::go_duration;
+use crate::yaml::Warning;
 use crate::yaml::findings::Findings;
-use crate::yaml::{Content, Node, Warning};
 
 /// A map; keys that are not known are passed over, with a warning where one looks like a known one.
 #[derive(Debug, Clone)]

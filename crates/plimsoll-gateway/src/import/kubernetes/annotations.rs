@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use plimsoll_formats::yaml::Node;
 use plimsoll_model::document::toml_string;
 use plimsoll_model::parse_byte_size;
 
@@ -10,7 +11,6 @@ use super::super::Notes;
 use super::super::nginx::Directive;
 use super::super::rows::actions::Passed;
 use super::super::toml::Keys;
-use super::super::yaml::Node;
 
 const OWN: &str = "nginx.ingress.kubernetes.io/";
 
@@ -86,7 +86,7 @@ impl Annotations {
         };
         for (key, value) in node.entries() {
             let text = value.text().unwrap_or_default().trim();
-            let place = value.place(&ingress.file, key);
+            let place = Directive::place(&ingress.file, value.line, key);
             match key.strip_prefix(OWN) {
                 Some(name) => made.add(name, text, &place, &mut reader),
                 None => made.add_other(key, &place, reader.notes),

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use plimsoll_formats::yaml::Node;
 use plimsoll_model::document::toml_string;
 
 use super::super::Notes;
 use super::super::nginx::Directive;
 use super::super::toml::Keys;
 use super::super::upstreams::UpstreamText;
-use super::super::yaml::Node;
 use super::annotations::Annotations;
 
 /// The upstreams so far, and the services of the file.

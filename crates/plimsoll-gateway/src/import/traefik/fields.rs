@@ -1,11 +1,11 @@
 //! The middleware `headers`: fields of requests and responses, security and CORS.
 
+use plimsoll_formats::yaml::Node;
 use plimsoll_model::document::toml_string;
 
 use super::super::nginx::Directive;
 use super::super::rows::actions::{Fields, Response};
 use super::super::toml::Keys;
-use super::super::yaml::Node;
 use super::middlewares::{Chain, Surroundings};
 use super::model::Untranslated;
 use super::values::list;

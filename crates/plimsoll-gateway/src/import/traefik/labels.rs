@@ -2,8 +2,10 @@
 
 use std::rc::Rc;
 
+use plimsoll_formats::yaml::{Content, Node};
+
 use super::super::Notes;
-use super::super::yaml::{Content, Node};
+use super::super::nginx::Directive;
 use super::environment::filled;
 
 /// Parts of a label that count.
@@ -53,7 +55,7 @@ fn pairs(labels: &Node) -> Vec<(String, String, usize)> {
     match &labels.content {
         Content::List(items) => items.iter().filter_map(of_item).collect(),
         Content::Map(entries) => entries.iter().map(of_entry).collect(),
-        Content::Null | Content::Scalar(_) => Vec::new(),
+        _ => Vec::new(),
     }
 }
 
@@ -77,7 +79,7 @@ fn of_container(
             continue;
         }
         first.get_or_insert(*line);
-        let place = Node::scalar(*line, String::new()).place(file, key);
+        let place = Directive::place(file, *line, key);
         let interpolated = |text: &str, notes: &mut Notes| {
             let (filled, unknown) = filled(text);
             for name in unknown {
@@ -123,7 +125,7 @@ fn of_container(
         port: port(container),
         is_host: container.text_at("network_mode") == Some("host"),
     };
-    let container_line = Node::scalar(line, String::new()).place(file, &format!("services.{name}"));
+    let container_line = Directive::place(file, line, &format!("services.{name}"));
     if address.is_host {
         let message = "its server is taken to be at 127.0.0.1, as it has the network of its host";
         notes.add(&container_line, message);
@@ -150,10 +152,7 @@ fn of_container(
                 &mut own,
                 &["http", "services", name, "loadBalancer", "servers"],
                 line,
-            ) = Node {
-                line,
-                content: Content::List(Vec::new()),
-            };
+            ) = Node::of_line(line, Content::List(Vec::new()));
         }
         names.push(name.to_owned());
     }
@@ -168,7 +167,7 @@ fn of_container(
     for (router, node) in own.at("http.routers").entries().to_vec() {
         if !node.get("rule").is_there() {
             default_rule(&mut own, &router, name, node.line.max(line));
-            let place = node.place(file, &format!("routers.{router}"));
+            let place = Directive::place(file, node.line, &format!("routers.{router}"));
             let message =
                 format!("it has no rule: one for the host `{name}` stands for the default one");
             notes.add(&place, message);
@@ -176,9 +175,9 @@ fn of_container(
         if !node.get("service").is_there() {
             if let [only] = names.as_slice() {
                 let path = ["http", "routers", &router, "service"];
-                *entry(&mut own, &path, line) = Node::scalar(line, only.clone());
+                *entry(&mut own, &path, line) = Node::text_of_line(line, only.clone());
             } else {
-                let place = node.place(file, &format!("routers.{router}"));
+                let place = Directive::place(file, node.line, &format!("routers.{router}"));
                 notes.add(&place, "it names none of the services of its container");
             }
         }
@@ -187,7 +186,7 @@ fn of_container(
 }
 
 fn default_rule(own: &mut Node, router: &str, name: &str, line: usize) {
-    let rule = Node::scalar(line, format!("Host(`{name}`)"));
+    let rule = Node::text_of_line(line, format!("Host(`{name}`)"));
     *entry(own, &["http", "routers", router, "rule"], line) = rule;
 }
 
@@ -212,14 +211,11 @@ impl Address<'_> {
             let host = if self.is_host { "127.0.0.1" } else { self.name };
             format!("{scheme}://{host}:{port}")
         };
-        *one.entry("url", line) = Node::scalar(line, url);
+        *one.entry("url", line) = Node::text_of_line(line, url);
         if let Some(weight) = server.text_at("weight") {
-            *one.entry("weight", line) = Node::scalar(line, weight.to_owned());
+            *one.entry("weight", line) = Node::text_of_line(line, weight.to_owned());
         }
-        Some(Node {
-            line,
-            content: Content::List(vec![one]),
-        })
+        Some(Node::of_line(line, Content::List(vec![one])))
     }
 }
 
@@ -248,15 +244,12 @@ fn join(all: &mut Node, own: &Node, file: &Rc<str>, notes: &mut Notes) {
                 let mut servers = known.at("loadBalancer.servers").items().to_vec();
                 servers.extend(node.at("loadBalancer.servers").items().iter().cloned());
                 let path = ["http", kind, name, "loadBalancer", "servers"];
-                *entry(all, &path, node.line) = Node {
-                    line: node.line,
-                    content: Content::List(servers),
-                };
+                *entry(all, &path, node.line) = Node::of_line(node.line, Content::List(servers));
                 continue;
             }
             if known.is_there() {
                 if shape(&known) != shape(node) {
-                    let place = node.place(file, &format!("{kind}.{name}"));
+                    let place = Directive::place(file, node.line, &format!("{kind}.{name}"));
                     let becomes = match kind {
                         "serversTransports" => "left out",
                         _ => "responds with 501",
@@ -280,11 +273,11 @@ fn contradict(all: &mut Node, kind: &str, name: &str, line: usize) {
     match kind {
         "routers" => {
             let path = ["http", kind, name, "middlewares"];
-            *entry(all, &path, line) = Node::scalar(line, TWICE.to_owned());
+            *entry(all, &path, line) = Node::text_of_line(line, TWICE.to_owned());
         }
         "middlewares" => {
             let mut other = Node::default();
-            *other.entry(TWICE, line) = Node::scalar(line, String::new());
+            *other.entry(TWICE, line) = Node::text_of_line(line, String::new());
             *entry(all, &["http", kind, name], line) = other;
         }
         _ => {}
@@ -295,7 +288,9 @@ fn contradict(all: &mut Node, kind: &str, name: &str, line: usize) {
 fn shape(node: &Node) -> String {
     match &node.content {
         Content::Null => String::new(),
-        Content::Scalar(text) => format!("{text:?}"),
+        Content::Bool(_) | Content::Number(_) | Content::Text(_) => {
+            format!("{:?}", node.text().unwrap_or_default())
+        }
         Content::List(items) => {
             let items: Vec<_> = items.iter().map(shape).collect();
             format!("[{}]", items.join(","))
@@ -320,7 +315,7 @@ fn insert(node: &mut Node, path: &[&str], value: &str, line: usize) {
     let Some((first, rest)) = path.split_first() else {
         // `tls=true` beside `tls.certresolver=…` says no more than that.
         if node.entries().is_empty() {
-            *node = Node::scalar(line, value.to_owned());
+            *node = Node::text_of_line(line, value.to_owned());
         }
         return;
     };
@@ -352,7 +347,7 @@ fn insert(node: &mut Node, path: &[&str], value: &str, line: usize) {
 fn arguments(command: &Node, file: &Rc<str>, fixed: &mut Node, notes: &mut Notes) {
     let mut all = Vec::new();
     match &command.content {
-        Content::Scalar(text) => {
+        Content::Text(text) => {
             let words = text.split_whitespace();
             all.extend(words.map(|it| (it.trim_matches(['"', '\'']).to_owned(), command.line)));
         }
@@ -360,7 +355,7 @@ fn arguments(command: &Node, file: &Rc<str>, fixed: &mut Node, notes: &mut Notes
             let texts = items.iter().filter_map(|it| Some((it.text()?, it.line)));
             all.extend(texts.map(|(text, line)| (text.trim().to_owned(), line)));
         }
-        Content::Null | Content::Map(_) => {}
+        _ => {}
     }
     for (argument, line) in all {
         let Some(option) = argument.strip_prefix("--") else {
@@ -372,7 +367,7 @@ fn arguments(command: &Node, file: &Rc<str>, fixed: &mut Node, notes: &mut Notes
         if is_read.iter().any(|it| lower.starts_with(it)) {
             let (value, unknown) = filled(value);
             for name in unknown {
-                let place = Node::scalar(line, String::new()).place(file, &format!("--{key}"));
+                let place = Directive::place(file, line, &format!("--{key}"));
                 let stand_in = super::environment::stand_in(&name);
                 let message = format!(
                     "`{stand_in}` stands for `${{{name}}}`, whose value is not in the file"
@@ -385,7 +380,7 @@ fn arguments(command: &Node, file: &Rc<str>, fixed: &mut Node, notes: &mut Notes
             .iter()
             .any(|it| lower == *it || lower.starts_with(&format!("{it}.")))
         {
-            let place = Node::scalar(line, String::new()).place(file, &format!("--{key}"));
+            let place = Directive::place(file, line, &format!("--{key}"));
             notes.add(&place, "left out");
         }
     }

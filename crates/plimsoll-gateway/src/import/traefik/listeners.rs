@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use plimsoll_formats::yaml::Node;
 use plimsoll_model::document::toml_string;
 
 use super::super::Notes;
 use super::super::nginx::Directive;
 use super::super::toml::Keys;
-use super::super::yaml::Node;
 use super::model::Model;
 use super::values::list;
 

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
+use plimsoll_formats::yaml::Node;
 use plimsoll_model::document::{toml_key, toml_string};
 
 use super::super::Notes;
 use super::super::nginx::Directive;
 use super::super::rows::actions::{Passed, Response};
 use super::super::toml::Keys;
-use super::super::yaml::Node;
 use super::fields;
 use super::maps::ValueMaps;
 use super::model::{Model, Untranslated};

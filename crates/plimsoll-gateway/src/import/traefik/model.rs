@@ -2,8 +2,9 @@
 
 use std::rc::Rc;
 
+use plimsoll_formats::yaml::Node;
+
 use super::super::nginx::Directive;
-use super::super::yaml::Node;
 
 /// All of it, in one form.
 #[derive(Debug)]
@@ -65,7 +66,7 @@ impl Model {
 
     /// A place for notes.
     pub(super) fn place(&self, node: &Node, name: &str) -> Directive {
-        node.place(&self.file, name)
+        Directive::place(&self.file, node.line, name)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use plimsoll_formats::yaml::Node;
+
 use super::super::Notes;
 use super::super::nginx::Directive;
 use super::super::route::Route;
@@ -10,7 +12,6 @@ use super::super::rows::actions::{Action, Response, answer, not_translated};
 use super::super::rows::maps::Maps;
 use super::super::rows::matcher::Matcher;
 use super::super::rows::steps::{Block, Step};
-use super::super::yaml::Node;
 use super::conditions::Conditions;
 use super::listeners::{Listener, closing_options};
 use super::maps::ValueMaps;

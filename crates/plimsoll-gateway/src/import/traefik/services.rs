@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use plimsoll_formats::yaml::Node;
 use plimsoll_model::document::toml_string;
 use url::Url;
 
@@ -10,7 +11,6 @@ use super::super::Notes;
 use super::super::nginx::Directive;
 use super::super::toml::Keys;
 use super::super::upstreams::UpstreamText;
-use super::super::yaml::Node;
 use super::model::{Model, Untranslated};
 use super::values::{duration, list};
 

@@ -1,9 +1,8 @@
 //! Values of Traefik as those of `plimsoll up`.
 
+use plimsoll_formats::yaml::{Content, Node};
 use plimsoll_model::document::toml_string;
 use plimsoll_model::{parse_byte_size, parse_duration};
-
-use super::super::yaml::{Content, Node};
 
 /// A duration of Go, or a number of seconds, as a TOML text.
 pub(super) fn duration(text: &str) -> Option<String> {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::tz::TimeZone;
+use plimsoll_formats::yaml::Node;
 use plimsoll_model::Secret;
 use plimsoll_model::document::ConfigProblem;
 use plimsoll_server::{BasicAuth, HashError, PasswordHash};
@@ -27,7 +28,7 @@ use crate::store::Retention;
 use crate::time::Timestamp;
 use crate::yaml::block::Block;
 use crate::yaml::findings::Findings;
-use crate::yaml::{self, Node, UnsetVariable};
+use crate::yaml::{self, UnsetVariable};
 
 /// Loads a file, or all files of a folder, which are merged.
 pub(in crate::config) fn load(
@@ -64,7 +65,7 @@ pub(in crate::config) fn load(
         }
         match (yaml::parse(&text), &mut merged) {
             (Ok(node), None) => merged = Some(node),
-            (Ok(node), Some(merged)) => merged.merge(node, "", &mut problems),
+            (Ok(node), Some(merged)) => yaml::merge(merged, node, "", &mut problems),
             (Err(problem), _) => problems.push(problem),
         }
     }
