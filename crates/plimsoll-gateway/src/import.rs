@@ -124,7 +124,7 @@ pub struct ImportError {
 }
 
 impl ImportError {
-    fn of_yaml(file: &str, error: YamlError) -> Self {
+    fn of_yaml(file: &str, error: &YamlError) -> Self {
         Self {
             file: file.to_owned(),
             line: error.line,

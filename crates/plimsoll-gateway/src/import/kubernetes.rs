@@ -45,7 +45,7 @@ pub fn import_kubernetes(file: &str, text: &str) -> Result<Imported, ImportError
     let name: Rc<str> = Rc::from(file);
     let mut notes = Notes::default();
     let mut objects = Vec::new();
-    for document in documents(text).map_err(|it| ImportError::of_yaml(file, it))? {
+    for document in documents(text).map_err(|it| ImportError::of_yaml(file, &it))? {
         add_objects(document, &mut objects);
     }
     let mut services = Services::read(&objects);

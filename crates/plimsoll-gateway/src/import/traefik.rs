@@ -154,7 +154,7 @@ fn model(file: &str, text: &str, notes: &mut Notes) -> Result<Model, ImportError
             format!("`{stand_in}` stands for `{variable}`, whose value is not in the file");
         notes.add(&place, message);
     });
-    for document in documents(&text).map_err(|it| ImportError::of_yaml(file, it))? {
+    for document in documents(&text).map_err(|it| ImportError::of_yaml(file, &it))? {
         let is_compose = document.get("services").is_there() && !document.get("http").is_there();
         if is_compose {
             let labelled = labels::labelled(&name, &document, notes);
