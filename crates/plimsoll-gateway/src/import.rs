@@ -70,6 +70,8 @@ mod upstreams;
 
 mod variables;
 
+mod weights;
+
 mod toml;
 
 use std::error::Error;

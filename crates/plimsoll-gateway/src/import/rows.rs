@@ -14,6 +14,8 @@ pub(super) mod paths;
 
 pub(super) mod steps;
 
+pub(super) mod value_maps;
+
 use self::actions::{Action, Response, answer, not_translated};
 use self::matcher::Matcher;
 use self::paths::PathMatch;

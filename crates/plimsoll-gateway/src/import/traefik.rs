@@ -12,8 +12,6 @@ mod labels;
 
 mod listeners;
 
-mod maps;
-
 mod middlewares;
 
 mod model;
@@ -36,7 +34,6 @@ use plimsoll_formats::yaml::{Node, documents};
 use plimsoll_model::document::toml_string;
 
 use self::listeners::{Listener, Named, listeners};
-use self::maps::ValueMaps;
 use self::middlewares::Surroundings;
 use self::model::{Model, merge};
 use self::routers::{Router, routers, routes};
@@ -44,6 +41,7 @@ use self::services::Services;
 use super::loads::loading;
 use super::nginx::Directive;
 use super::rows::maps::Maps;
+use super::rows::value_maps::ValueMaps;
 use super::servers::Translation;
 use super::{ImportError, Imported, Notes};
 

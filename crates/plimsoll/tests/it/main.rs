@@ -19,6 +19,8 @@ mod nginx;
 
 mod nginx_import;
 
+mod kubernetes_import;
+
 mod traefik_import;
 
 mod mistakes;

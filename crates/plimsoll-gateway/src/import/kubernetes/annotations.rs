@@ -202,7 +202,9 @@ impl Annotations {
         if is_of_controller && is_guard {
             notes.add(
                 place,
-                "its Ingress responds with 501: it may keep clients out, and has no counterpart",
+                format!(
+                    "`{name}` responds with 501: it may keep clients out, and has no counterpart"
+                ),
             );
             self.passed.is_closed = true;
         } else if is_of_controller && name != "ingress.class" {

@@ -10,7 +10,6 @@ use super::super::Notes;
 use super::super::nginx::Directive;
 use super::super::toml::Keys;
 use super::super::upstreams::UpstreamText;
-use super::annotations::Annotations;
 
 /// The upstreams so far, and the services of the file.
 pub(super) struct Services {
@@ -28,6 +27,17 @@ struct Port {
     name: Option<String>,
     /// That of the pods; absent if it has the number of the service.
     target: Option<String>,
+    /// Its servers speak HTTP/2 without TLS (`appProtocol`).
+    speaks_http2: bool,
+}
+
+/// How servers are reached.
+#[derive(Clone, Copy)]
+pub(super) struct Connection<'k> {
+    /// Of servers that do not speak plain HTTP.
+    pub(super) scheme: Option<&'static str>,
+    /// Keys of the upstream.
+    pub(super) keys: &'k Keys,
 }
 
 impl Services {
@@ -42,6 +52,7 @@ impl Services {
                 number: port.text_at("port").unwrap_or_default().to_owned(),
                 name: port.text_at("name").map(str::to_owned),
                 target: port.text_at("targetPort").map(str::to_owned),
+                speaks_http2: port.text_at("appProtocol") == Some("kubernetes.io/h2c"),
             });
             ((namespace.to_owned(), name.to_owned()), ports.collect())
         });
@@ -55,21 +66,24 @@ impl Services {
     /// The name of the upstream for a service.
     ///
     /// - `service`: its namespace and name.
-    /// - `port`: `number` or `name`.
+    /// - `port`: a map with `number` or `name`, or the number itself.
     pub(super) fn upstream(
         &mut self,
         service: (&str, &str),
         port: &Node,
-        annotations: &Annotations,
+        connection: Connection<'_>,
         place: &Directive,
         notes: &mut Notes,
     ) -> String {
         let (namespace, name) = service;
+        let speaks_http2 = self
+            .known_port(service, port)
+            .is_some_and(|it| it.speaks_http2);
         let port = self.port(service, port, place, notes);
         let end = port.map(|it| format!(":{it}")).unwrap_or_default();
         let service = toml_string(&format!("{namespace}/{name}{end}"));
         let mut keys = Keys::default();
-        match annotations.scheme {
+        match connection.scheme {
             Some(scheme) => keys.set(
                 "kubernetes",
                 format!(
@@ -79,7 +93,10 @@ impl Services {
             ),
             None => keys.set("kubernetes", service),
         }
-        keys.inherit(&annotations.upstream);
+        keys.inherit(connection.keys);
+        if speaks_http2 && keys.get("protocol").is_none() {
+            keys.text("protocol", "http2");
+        }
         let mut text = String::new();
         keys.lines(&mut text);
         if let Some(known) = self.known.get(&text) {
@@ -104,10 +121,20 @@ impl Services {
         own
     }
 
+    /// A port of a service of the file.
+    fn known_port(&self, (namespace, name): (&str, &str), port: &Node) -> Option<&Port> {
+        let key = (namespace.to_owned(), name.to_owned());
+        let mut known = self.ports.get(&key)?.iter();
+        known.find(|it| match port.text_at("name") {
+            Some(name) => it.name.as_deref() == Some(name),
+            None => number(port) == Some(&it.number),
+        })
+    }
+
     /// The port as endpoints have it: its name, or the number that pods listen at.
     fn port(
         &self,
-        (namespace, name): (&str, &str),
+        service: (&str, &str),
         port: &Node,
         place: &Directive,
         notes: &mut Notes,
@@ -115,10 +142,9 @@ impl Services {
         if let Some(name) = port.text_at("name") {
             return Some(name.to_owned());
         }
-        let number = port.text_at("number")?;
-        let key = (namespace.to_owned(), name.to_owned());
-        let known = self.ports.get(&key).into_iter().flatten();
-        let Some(known) = known.into_iter().find(|it| it.number == number) else {
+        let number = number(port)?;
+        let Some(known) = self.known_port(service, port) else {
+            let name = service.1;
             let message = format!(
                 "{number} is taken for the port that pods of `{name}` listen at, as the service is not in this file"
             );
@@ -135,4 +161,9 @@ impl Services {
             Some(_) => None,
         }
     }
+}
+
+/// That of a port, which is it or has it.
+fn number(port: &Node) -> Option<&str> {
+    port.text().or_else(|| port.text_at("number"))
 }

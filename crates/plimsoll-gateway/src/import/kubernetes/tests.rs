@@ -256,7 +256,10 @@ fn hosts_are_names_patterns_or_all_others() {
 #[test]
 fn a_file_without_an_ingress_is_an_error() {
     let error = import_kubernetes("a.yaml", "kind: Service\n").unwrap_err();
-    assert_eq!(error.to_string(), "a.yaml:1: has no Ingress");
+    assert_eq!(
+        error.to_string(),
+        "a.yaml:1: has no Ingress, HTTPRoute or GRPCRoute"
+    );
     assert!(import_kubernetes("a.yaml", "kind: [").is_err());
     for other in [
         "kind: IngressRoute\n",

@@ -234,6 +234,17 @@ impl Passed {
 }
 
 impl Fields {
+    /// Sets a field, whose name may be there in other letters.
+    pub(in crate::import) fn set_text(&mut self, name: &str, value: &str) {
+        let known = self.set.pairs().map(|(known, _)| known.to_owned());
+        let known = known.collect::<Vec<_>>();
+        for known in known.iter().filter(|it| it.eq_ignore_ascii_case(name)) {
+            self.set.remove(known);
+        }
+        self.removed.retain(|it| !it.eq_ignore_ascii_case(name));
+        self.set.text(name, value);
+    }
+
     pub(in crate::import) fn join(&mut self, other: &Self) {
         self.set.inherit(&other.set);
         self.add.inherit(&other.add);

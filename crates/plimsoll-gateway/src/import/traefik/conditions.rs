@@ -8,8 +8,8 @@ use regex::Regex;
 
 use super::super::rows::matcher::{Clients, Matcher};
 use super::super::rows::paths::{PathMatch, whole_paths};
+use super::super::rows::value_maps::ValueMaps;
 use super::super::toml::Keys;
-use super::maps::ValueMaps;
 use super::rule::{Literal, template};
 
 /// One alternative of a rule.

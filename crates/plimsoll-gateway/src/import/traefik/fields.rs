@@ -45,14 +45,14 @@ pub(super) fn headers(
         let is_true = option.text() == Some("true");
         if let Some((_, field)) = VALUES.iter().find(|(known, _)| *known == name) {
             if let Some(value) = option.text().filter(|it| !it.is_empty()) {
-                set(&mut chain.passed.response, field, value);
+                chain.passed.response.set_text(field, value);
             }
             continue;
         }
         if let Some((_, field, value)) = SWITCHES.iter().find(|(known, ..)| *known == name) {
             let is_set = chain.passed.response.set.get(field).is_some();
             if is_true && !is_set {
-                set(&mut chain.passed.response, field, value);
+                chain.passed.response.set_text(field, value);
             }
             continue;
         }
@@ -147,11 +147,10 @@ fn strict_transport(options: &Node, chain: &mut Chain, is_tls: bool) {
     if options.is_true("stsPreload") {
         value.push_str("; preload");
     }
-    set(
-        &mut chain.passed.response,
-        "Strict-Transport-Security",
-        &value,
-    );
+    chain
+        .passed
+        .response
+        .set_text("Strict-Transport-Security", &value);
 }
 
 /// Sets a field, or removes it if the value is empty.
@@ -159,19 +158,8 @@ fn change(fields: &mut Fields, name: &str, value: &str) {
     if value.is_empty() {
         fields.removed.push(name.to_owned());
     } else {
-        set(fields, name, value);
+        fields.set_text(name, value);
     }
-}
-
-/// Sets a field, whose name may be there in other letters.
-fn set(fields: &mut Fields, name: &str, value: &str) {
-    let known = fields.set.pairs().map(|(known, _)| known.to_owned());
-    let known = known.collect::<Vec<_>>();
-    for known in known.iter().filter(|it| it.eq_ignore_ascii_case(name)) {
-        fields.set.remove(known);
-    }
-    fields.removed.retain(|it| !it.eq_ignore_ascii_case(name));
-    fields.set.text(name, value);
 }
 
 fn texts(values: &[String]) -> String {

@@ -11,6 +11,7 @@ use super::super::Notes;
 use super::super::nginx::Directive;
 use super::super::toml::Keys;
 use super::super::upstreams::UpstreamText;
+use super::super::weights::split;
 use super::model::{Model, Untranslated};
 use super::values::{duration, list};
 
@@ -157,41 +158,33 @@ impl Services {
         let place = model.place(weighted, &format!("services.{name}"));
         let mut parts = Vec::new();
         for service in weighted.get("services").items() {
-            let weight = service.number_at("weight").unwrap_or(1).clamp(0, 1_000_000);
+            let weight = service.number_at("weight").unwrap_or(1);
             let name = service.text_at("name").unwrap_or_default();
             parts.push((self.of(name, added, model, notes, depth + 1)?, weight));
         }
-        let total: i64 = parts.iter().map(|(_, weight)| weight).sum();
-        // The one with the most gets what is left.
-        let most = parts
-            .iter()
-            .enumerate()
-            .max_by_key(|(_, (_, weight))| *weight);
-        let Some((most, _)) = most.filter(|_| total > 0) else {
-            return Err(Untranslated::NoServer(name.to_owned()));
+        let to_of = |it: &Keys| {
+            let to = it.get("to").unwrap_or_default();
+            serde_json::from_str::<String>(to).unwrap_or_default()
         };
-        let (mut proxy, _) = parts.remove(most);
-        let mut split = Keys::default();
-        for (part, weight) in parts {
-            let share = (weight * 100 + total / 2) / total;
-            if share * total != weight * 100 {
-                notes.add(&place, "weights are percentages without fractions");
-            }
-            let to = part.get("to").unwrap_or_default();
-            let to: String = serde_json::from_str(to).unwrap_or_default();
-            if part
-                .pairs()
-                .any(|(key, value)| key != "to" && proxy.get(key) != Some(value))
-            {
-                notes.add(
-                    &place,
-                    "options of its services that differ are those of the one with the most weight",
-                );
-            }
-            split.set(&to, share.to_string());
+        let weights = parts.iter().map(|(it, weight)| (to_of(it), *weight));
+        let weights: Vec<_> = weights.collect();
+        let split = split(&weights).ok_or_else(|| Untranslated::NoServer(name.to_owned()))?;
+        let (mut proxy, _) = parts.swap_remove(split.most);
+        if !split.is_exact {
+            notes.add(&place, "weights are percentages without fractions");
         }
-        if !split.is_empty() {
-            proxy.set("split", split.inline());
+        let differs = |(part, _): &(Keys, i64)| {
+            let mut pairs = part.pairs();
+            pairs.any(|(key, value)| key != "to" && proxy.get(key) != Some(value))
+        };
+        if parts.iter().any(differs) {
+            notes.add(
+                &place,
+                "options of its services that differ are those of the one with the most weight",
+            );
+        }
+        if !split.others.is_empty() {
+            proxy.set("split", split.others.inline());
         }
         if let Some(cookie) = sticky(weighted, name) {
             proxy.text("split_cookie", &cookie);

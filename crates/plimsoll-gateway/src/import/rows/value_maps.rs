@@ -8,7 +8,7 @@ use super::super::toml::Keys;
 
 /// Maps by expressions, each once.
 #[derive(Debug, Default)]
-pub(super) struct ValueMaps(Vec<ValueMap>);
+pub(in crate::import) struct ValueMaps(Vec<ValueMap>);
 
 #[derive(Debug, PartialEq, Eq)]
 struct ValueMap {
@@ -20,7 +20,7 @@ struct ValueMap {
 
 impl ValueMaps {
     /// The place, and its value as TOML, by which a text is matched, or not matched.
-    pub(super) fn test(
+    pub(in crate::import) fn test(
         &mut self,
         key: &str,
         expression: &str,
@@ -39,7 +39,7 @@ impl ValueMaps {
     /// The place that has a value if the expression matches.
     ///
     /// - `value`: with `{1}` for groups.
-    pub(super) fn value(&mut self, key: &str, expression: &str, value: &str) -> String {
+    pub(in crate::import) fn value(&mut self, key: &str, expression: &str, value: &str) -> String {
         let name = self.name(ValueMap {
             key: key.to_owned(),
             expression: expression.to_owned(),
@@ -59,7 +59,7 @@ impl ValueMaps {
     }
 
     /// `[map.NAME]` of each.
-    pub(super) fn write(&self, out: &mut String) {
+    pub(in crate::import) fn write(&self, out: &mut String) {
         for (at, map) in self.0.iter().enumerate() {
             let mut row = Keys::default();
             row.text("match", &map.expression);
