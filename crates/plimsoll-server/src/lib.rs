@@ -116,9 +116,9 @@ pub use crate::message::response::{HandOver, Prepared, Response, ResponseBody, S
 pub use crate::middleware::{
     Addresses, AttributeRewrite, Bandwidth, BasicAuth, CertificateRule, Coding, Compress,
     CookieRule, Cors, FieldRewrite, FieldValue, HashError, HeaderRules, InFlightLimit,
-    InFlightPlan, LimitKey, Middleware, Origins, OwnFields, PasswordHash, RateLimit, RatePlan,
-    RequestGuard, RequestIds, SameSite, SecurityHeaders, Trace, TrustedProxies, Underscores,
-    compress, compress_well, preferred_coding,
+    InFlightPlan, LimitKey, Middleware, OriginPattern, Origins, OwnFields, PasswordHash, RateLimit,
+    RatePlan, RequestGuard, RequestIds, SameSite, SecurityHeaders, Trace, TrustedProxies,
+    Underscores, compress, compress_well, preferred_coding,
 };
 pub use crate::observe::access_log::{AccessLog, LogFormat, LogWriter, LoggedConnection, OpenLog};
 pub use crate::observe::admin::{

@@ -53,7 +53,7 @@ pub use crate::middleware::client_certificate::CertificateRule;
 pub use crate::middleware::compress::{
     Coding, Compress, compress, compress_well, preferred_coding,
 };
-pub use crate::middleware::cors::{Cors, Origins};
+pub use crate::middleware::cors::{Cors, OriginPattern, Origins};
 pub use crate::middleware::guard::RequestGuard;
 pub use crate::middleware::header_rules::{
     AttributeRewrite, CookieRule, FieldRewrite, FieldValue, HeaderRules, SameSite,

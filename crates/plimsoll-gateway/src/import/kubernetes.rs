@@ -6,6 +6,8 @@ mod gateways;
 
 mod http_routes;
 
+mod matches;
+
 mod filters;
 
 mod ingress;
@@ -57,11 +59,11 @@ pub fn is_kubernetes(text: &str) -> bool {
 pub fn import_kubernetes(file: &str, text: &str) -> Result<Imported, ImportError> {
     let name: Rc<str> = Rc::from(file);
     let mut notes = Notes::default();
-    let mut nodes = Vec::new();
+    let mut manifests = Vec::new();
     for document in documents(text).map_err(|it| ImportError::of_yaml(file, &it))? {
-        add_nodes(document, &mut nodes);
+        add_manifests(document, &mut manifests);
     }
-    let objects: Vec<_> = nodes.iter().map(|it| Object::new(it, &name)).collect();
+    let objects: Vec<_> = manifests.iter().map(|it| Object::new(it, &name)).collect();
     let Some(first) = objects.iter().find(|it| KINDS.contains(&it.kind)) else {
         return Err(ImportError {
             file: file.to_owned(),
@@ -69,7 +71,7 @@ pub fn import_kubernetes(file: &str, text: &str) -> Result<Imported, ImportError
             reason: "has no Ingress, HTTPRoute or GRPCRoute".to_owned(),
         });
     };
-    let mut services = Services::read(&nodes);
+    let mut services = Services::read(&objects);
     let mut sites = Sites::default();
     ingress::add(&objects, &mut services, &mut sites, &mut notes);
     http_routes::add(&objects, &mut services, &mut sites, &mut notes);
@@ -97,12 +99,12 @@ pub fn import_kubernetes(file: &str, text: &str) -> Result<Imported, ImportError
 }
 
 /// The objects of a document, those of a list one by one.
-fn add_nodes(document: Node, nodes: &mut Vec<Node>) {
+fn add_manifests(document: Node, manifests: &mut Vec<Node>) {
     let kind = document.text_at("kind").unwrap_or_default();
     if kind.ends_with("List") && document.get("items").is_there() {
-        nodes.extend(document.get("items").items().iter().cloned());
+        manifests.extend(document.get("items").items().iter().cloned());
     } else {
-        nodes.push(document);
+        manifests.push(document);
     }
 }
 

@@ -14,8 +14,8 @@ use crate::config::map::template;
 use crate::config::route::{field, not_of_server, placed_field};
 use crate::middleware::{
     Addresses, AttributeRewrite, Bandwidth, Coding, Compress, CookieRule, Cors, FieldRewrite,
-    FieldValue, HeaderRules, InFlightLimit, InFlightPlan, LimitKey, Middleware, Origins, RateLimit,
-    RatePlan, RequestIds, SameSite, SecurityHeaders, Trace,
+    FieldValue, HeaderRules, InFlightLimit, InFlightPlan, LimitKey, Middleware, OriginPattern,
+    Origins, RateLimit, RatePlan, RequestIds, SameSite, SecurityHeaders, Trace,
 };
 use crate::place::location::LocationTemplate;
 use crate::place::{Maps, Moment};
@@ -348,12 +348,10 @@ fn cors(value: Value<'_>) -> Option<Cors> {
             None
         }
         Some(value) => value.texts_with(|text| {
-            let is_origin = text.split_once("://").is_some_and(|(scheme, rest)| {
-                !scheme.is_empty() && !rest.is_empty() && !rest.contains('/')
-            });
+            let is_origin = OriginPattern::parse(text).is_some();
             (text != "*" && !is_origin).then(|| {
                 format!(
-                    "`{text}` is not an origin, such as https://example.org:8443, without a path"
+                    "`{text}` is not an origin, such as https://example.org:8443 or https://*.example.org, without a path"
                 )
             })
         }),
@@ -388,7 +386,9 @@ fn cors(value: Value<'_>) -> Option<Cors> {
         origins: if is_any {
             Origins::Any
         } else {
-            Origins::Only(origins?)
+            let origins = origins?;
+            let patterns = origins.iter().filter_map(|it| OriginPattern::parse(it));
+            Origins::Only(patterns.collect())
         },
         methods,
         headers,

@@ -51,7 +51,7 @@ impl<'a> Name<'a> {
     }
 }
 
-/// A field, and whether a layer has set it.
+/// A field, and whether a layer has set it, or added to it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Marked<'a> {
     pub(crate) name: Name<'a>,
@@ -371,11 +371,30 @@ impl<'a> Overlay<'a> {
                         at - 1 <= first || !field.is_of(name)
                     });
                 }
-                Edit::Add(name, value) => all.push(Marked::layered(name, value)),
+                Edit::Add(name, value) => {
+                    // The layer leaves what the client sent beside its own, unless that is for this connection alone.
+                    if !is_nominated(&all, name) {
+                        let sent = all.iter_mut().filter(|field| field.is_of(name));
+                        sent.for_each(|field| field.is_layered = true);
+                    }
+                    all.push(Marked::layered(name, value));
+                }
             }
         }
         all
     }
+}
+
+/// Whether a `Connection` field among these nominates a name (RFC 9110, section 7.6.1).
+fn is_nominated(fields: &[Marked<'_>], name: &HeaderName) -> bool {
+    let own = fields
+        .iter()
+        .filter(|field| field.is_of(&http::header::CONNECTION));
+    own.flat_map(|field| field.value.split(|byte| *byte == b','))
+        .any(|it| {
+            it.trim_ascii()
+                .eq_ignore_ascii_case(name.as_str().as_bytes())
+        })
 }
 
 #[cfg(test)]

@@ -512,8 +512,8 @@ impl<'a> Request<'a> {
         sent.map(|field| (field.name.as_bytes(), field.value))
     }
 
-    /// The fields that layers have set, which are not the client's: nothing that it sent removes them when the
-    /// request is forwarded.
+    /// The fields that layers have set, with those of the client that they added to: nothing else that it sent removes or
+    /// doubles them when the request is forwarded.
     pub fn layer_fields(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
         let set = self.fields.layered().filter(|field| field.is_layered);
         set.map(|field| (field.name.as_str(), field.value))

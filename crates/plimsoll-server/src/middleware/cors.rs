@@ -38,8 +38,46 @@ pub struct Cors {
 pub enum Origins {
     /// Anybody's.
     Any,
-    /// Those of these origins, such as `https://example.org`.
-    Only(Vec<String>),
+    /// Those of these origins.
+    Only(Vec<OriginPattern>),
+}
+
+/// An origin, or all those below a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OriginPattern {
+    /// Such as `https://example.org:8443`.
+    Exact(String),
+    /// `https://*.example.org`: the scheme with `://`, and the name with its dot and, if it has one, its port.
+    Below(String, String),
+}
+
+impl OriginPattern {
+    /// Reads an origin, in which `*.` may stand for one label or more; `None` if the text is none.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (scheme, name) = text.split_once("://")?;
+        if scheme.is_empty() || name.is_empty() || name.contains('/') {
+            return None;
+        }
+        match name.strip_prefix('*') {
+            Some(end) if end.len() > 1 && end.starts_with('.') && !end.contains('*') => {
+                Some(Self::Below(format!("{scheme}://"), end.to_owned()))
+            }
+            _ if name.contains('*') => None,
+            _ => Some(Self::Exact(text.to_owned())),
+        }
+    }
+
+    fn matches(&self, origin: &[u8]) -> bool {
+        match self {
+            Self::Exact(text) => text.as_bytes() == origin,
+            Self::Below(scheme, end) => {
+                let name = origin.strip_prefix(scheme.as_bytes());
+                let labels = name.and_then(|it| it.strip_suffix(end.as_bytes()));
+                let is_label = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+                labels.is_some_and(|it| !it.is_empty() && it.iter().all(is_label))
+            }
+        }
+    }
 }
 
 /// Answers preflight requests, and allows origins to read the responses of the inner action.
@@ -59,7 +97,7 @@ impl CorsLayer {
             Origins::Any => Some(HeaderValue::from_static("*")),
             Origins::Only(origins) => {
                 let origin = origin?;
-                let is_allowed = origins.iter().any(|it| it.as_bytes() == origin);
+                let is_allowed = origins.iter().any(|it| it.matches(origin));
                 HeaderValue::from_bytes(origin).ok().filter(|_| is_allowed)
             }
         }
@@ -139,5 +177,46 @@ impl Action for CorsLayer {
             }
             allow(&cors, response, allowed)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_labels() {
+        let matches = |pattern: &str, origin: &str| {
+            let pattern = OriginPattern::parse(pattern).unwrap();
+            pattern.matches(origin.as_bytes())
+        };
+        assert!(matches("https://*.a.test", "https://b.a.test"));
+        assert!(matches("https://*.a.test:8443", "https://c.b.a.test:8443"));
+        for other in [
+            "https://a.test",
+            "https://.a.test",
+            "http://b.a.test",
+            "https://ba.test",
+            "https://b.a.test:8443",
+            "https://evil.test/.a.test",
+            "https://evil.test:1.a.test",
+            "https://b@c.a.test",
+            "null",
+        ] {
+            assert!(!matches("https://*.a.test", other), "{other}");
+        }
+        assert!(matches("https://a.test", "https://a.test"));
+        assert!(!matches("https://a.test", "https://b.a.test"));
+        for wrong in [
+            "https://*",
+            "https://*.",
+            "https://a.*",
+            "https://*.*.a",
+            "a.test",
+            "https://a/b",
+            "*",
+        ] {
+            assert_eq!(OriginPattern::parse(wrong), None, "{wrong}");
+        }
     }
 }

@@ -30,10 +30,15 @@ impl<'n> Filters<'n> {
             host: None,
             mirror: None,
         };
-        for filter in filters.items() {
-            made.add(filter, route, notes);
-        }
+        made.extend(filters, route, notes);
         made
+    }
+
+    /// Adds those of the one backend of a rule.
+    pub(super) fn extend(&mut self, filters: &'n Node, route: &Object<'_>, notes: &mut Notes) {
+        for filter in filters.items() {
+            self.add(filter, route, notes);
+        }
     }
 
     fn add(&mut self, filter: &'n Node, route: &Object<'_>, notes: &mut Notes) {
@@ -51,8 +56,10 @@ impl<'n> Filters<'n> {
             "RequestRedirect" => self.redirect = Some(filter.get("requestRedirect")),
             "URLRewrite" => {
                 let options = filter.get("urlRewrite");
-                self.host = options.text_at("hostname").map(str::to_owned);
-                self.path = Some(options.get("path")).filter(|it| it.is_there());
+                let host = options.text_at("hostname").map(str::to_owned);
+                let path = Some(options.get("path")).filter(|it| it.is_there());
+                self.host = host.or(self.host.take());
+                self.path = path.or(self.path);
             }
             "RequestMirror" if self.mirror.is_some() => {
                 notes.add(&place, "all but the first of its mirrors are left out");

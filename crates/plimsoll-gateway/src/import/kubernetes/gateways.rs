@@ -326,11 +326,14 @@ pub(super) fn is_granted(
         .filter(|it| it.kind == "ReferenceGrant" && it.namespace == namespace);
     grants.map(|it| it.node.get("spec")).any(|spec| {
         let is_from = |from: &Node| {
-            from.text_at("kind") == Some(route.kind)
+            from.text_at("group") == Some(GROUP.trim_end_matches('/'))
+                && from.text_at("kind") == Some(route.kind)
                 && from.text_at("namespace") == Some(route.namespace)
         };
         let is_to = |to: &Node| {
-            to.text_at("kind") == Some("Service") && to.text_at("name").is_none_or(|it| it == name)
+            to.text_at("group").is_none_or(str::is_empty)
+                && to.text_at("kind") == Some("Service")
+                && to.text_at("name").is_none_or(|it| it == name)
         };
         spec.get("from").items().iter().any(is_from) && spec.get("to").items().iter().any(is_to)
     })

@@ -10,6 +10,7 @@ use super::super::Notes;
 use super::super::nginx::Directive;
 use super::super::toml::Keys;
 use super::super::upstreams::UpstreamText;
+use super::Object;
 
 /// The upstreams so far, and the services of the file.
 pub(super) struct Services {
@@ -41,20 +42,22 @@ pub(super) struct Connection<'k> {
 }
 
 impl Services {
-    pub(super) fn read(objects: &[Node]) -> Self {
-        let services = objects
-            .iter()
-            .filter(|it| it.text_at("kind") == Some("Service"));
+    pub(super) fn read(objects: &[Object<'_>]) -> Self {
+        let services = objects.iter().filter(|it| it.kind == "Service");
         let ports = services.map(|service| {
-            let namespace = service.text_at("metadata.namespace").unwrap_or("default");
-            let name = service.text_at("metadata.name").unwrap_or_default();
-            let ports = service.at("spec.ports").items().iter().map(|port| Port {
-                number: port.text_at("port").unwrap_or_default().to_owned(),
-                name: port.text_at("name").map(str::to_owned),
-                target: port.text_at("targetPort").map(str::to_owned),
-                speaks_http2: port.text_at("appProtocol") == Some("kubernetes.io/h2c"),
-            });
-            ((namespace.to_owned(), name.to_owned()), ports.collect())
+            let ports = service
+                .node
+                .at("spec.ports")
+                .items()
+                .iter()
+                .map(|port| Port {
+                    number: port.text_at("port").unwrap_or_default().to_owned(),
+                    name: port.text_at("name").map(str::to_owned),
+                    target: port.text_at("targetPort").map(str::to_owned),
+                    speaks_http2: port.text_at("appProtocol") == Some("kubernetes.io/h2c"),
+                });
+            let key = (service.namespace.to_owned(), service.name.to_owned());
+            (key, ports.collect())
         });
         Self {
             ports: ports.collect(),

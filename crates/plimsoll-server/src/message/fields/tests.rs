@@ -81,7 +81,8 @@ fn fields_that_layers_have_set_are_known_also_of_a_request_that_was_kept() {
             .collect();
         let expected: [(&str, &[u8], bool); 3] = [
             ("X-Id", b"7", true),
-            ("Accept", b"*/*", false),
+            // What a layer adds to goes with it.
+            ("Accept", b"*/*", true),
             ("accept", b"text/html", true),
         ];
         assert_eq!(marked, expected);
@@ -93,6 +94,24 @@ fn fields_that_layers_have_set_are_known_also_of_a_request_that_was_kept() {
     let marked = kept.beneath(&more).marked();
     let marks: Vec<_> = marked.map(|field| field.is_layered).collect();
     assert_eq!(marks, [true, true]);
+}
+
+#[test]
+fn what_a_client_nominates_is_not_left_beside_what_a_layer_adds() {
+    let headers = headers(&[
+        ("Connection", "close, X-Id"),
+        ("X-Id", "evil"),
+        ("X-Other", "1"),
+    ]);
+    let received = EditedFields::new(Fields::Http1(&headers));
+    let layer = FieldEdits::new()
+        .add(name("x-id"), value("7"))
+        .add(name("x-other"), value("2"));
+    let layer = received.overlay(&layer);
+    let fields = received.beneath(&layer);
+    let set = fields.layered().filter(|field| field.is_layered);
+    let set: Vec<_> = set.map(|field| field.value).collect();
+    assert_eq!(set, [&b"1"[..], b"7", b"2"]);
 }
 
 proptest! {
