@@ -64,6 +64,7 @@ enum State {
 #[derive(Debug)]
 pub struct Agent {
     name: String,
+    instance: String,
     cores: usize,
     program: String,
     orphan_timeout: Duration,
@@ -80,9 +81,11 @@ pub struct Agent {
 
 impl Agent {
     /// - `name`: unlike that of any other agent.
+    /// - `instance`: unlike that of any other process.
     /// - `program`: its version.
     pub fn new(
         name: &str,
+        instance: &str,
         cores: usize,
         program: &str,
         orphan_timeout: Duration,
@@ -90,6 +93,7 @@ impl Agent {
     ) -> Self {
         Self {
             name: name.to_owned(),
+            instance: instance.to_owned(),
             cores,
             program: program.to_owned(),
             orphan_timeout,
@@ -332,6 +336,7 @@ impl Agent {
     fn offer(&mut self) {
         let offer = ToCoordinator::Offer {
             agent: self.name.clone(),
+            instance: self.instance.clone(),
             cores: self.cores,
             program: self.program.clone(),
         };

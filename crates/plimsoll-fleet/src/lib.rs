@@ -49,8 +49,9 @@ pub use crate::drive::fetch_files;
 pub use crate::drive::serve::{AgentEnd, AgentNote, AgentSettings, OrderTrust, serve};
 pub use crate::merge::{LoadMerger, Merger, UnionError};
 pub use crate::message::{
-    AgentReport, CheckFigures, Checksum, Counted, Envelope, Figures, FiguresError, MessageError,
-    RunNames, ScriptFigures, Shares, ToAgents, ToCoordinator, VERSION, decode, encode,
+    AgentReport, CheckFigures, Checksum, Counted, Envelope, Figures, FiguresError, Instances,
+    MessageError, RunNames, ScriptFigures, Shares, ToAgents, ToCoordinator, VERSION, decode,
+    encode,
 };
 pub use crate::order::{
     Argument, FileEntry, MOST_FILE_BYTES, OrderError, OrderFile, RunOrder, Work,

@@ -161,6 +161,8 @@ pub enum ToCoordinator {
     Offer {
         /// Its name, unlike that of any other.
         agent: String,
+        /// This process, unlike any other: two of one name are told apart by it.
+        instance: String,
         /// Cores that it may use.
         cores: usize,
         /// Version of its program.
@@ -276,6 +278,9 @@ pub fn decode<B: DeserializeOwned>(payload: &[u8]) -> Result<Envelope<B>, Messag
     }
     serde_json::from_slice(payload).map_err(wrong)
 }
+
+/// The processes that make the parts of a run, by the names of their agents.
+pub type Instances = BTreeMap<String, String>;
 
 /// The parts of a run by the names of their agents.
 pub type Shares = BTreeMap<String, Share>;

@@ -93,6 +93,40 @@ fn an_agent_that_arrives_late_takes_part_and_one_too_many_does_not() {
 }
 
 #[test]
+fn two_agents_of_one_name_are_refused_with_both() {
+    for (arrives, wanted) in [(0, 2), (3, 2), (0, 1)] {
+        let mut world = World::new(plan(wanted), 2, 4);
+        world.rename(1, "agent-0");
+        world.agents[1].arrives = arrives * SECOND;
+        world.run();
+        let Some(Ending::NotStarted(NotStarted::SameName { agent, instances })) = &world.ending
+        else {
+            panic!("{:?}", world.ending);
+        };
+        assert_eq!(agent, "agent-0");
+        let mut both = instances.clone();
+        both.sort();
+        assert_eq!(both, ["process-0", "process-1"]);
+        assert!(world.agents.iter().all(|it| it.machine.is_idle()));
+    }
+}
+
+#[test]
+fn an_agent_that_is_started_again_before_the_run_is_the_same_agent() {
+    let mut world = World::new(plan(2), 3, 4);
+    world.rename(1, "agent-0");
+    world.fault(Fault::Kill {
+        agent: 0,
+        at: 2 * SECOND,
+    });
+    world.agents[1].arrives = 3 * SECOND;
+    world.agents[2].arrives = 4 * SECOND;
+    world.run();
+    assert_eq!(outcome(&world), (vec![4, 4], vec![None, None]));
+    assert!(world.agents[1].started.is_some() && world.agents[2].started.is_some());
+}
+
+#[test]
 fn an_agent_that_cannot_make_its_part_ends_the_run_before_the_start() {
     let mut world = World::new(plan(2), 2, 4);
     world.agents[1].refuses = Some("no such host".to_owned());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
-use crate::message::Shares;
+use crate::message::{Instances, Shares};
 use crate::transport::TransportError;
 
 /// Bytes of all files of a run, at most.
@@ -31,6 +31,8 @@ pub struct RunOrder {
     pub files: Vec<FileEntry>,
     /// The parts of the agents.
     pub shares: Shares,
+    /// The process that makes each part: another one of the same name makes none.
+    pub instances: Instances,
 }
 
 /// The kinds of runs.

@@ -1,6 +1,5 @@
 //! A run of several agents, from the call for them to the summary.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
@@ -16,9 +15,10 @@ use crate::coordinator::{
     NotStarted, Note,
 };
 use crate::merge::{Merger, UnionError};
-use crate::message::{MessageError, RunNames, ToAgents, ToCoordinator, decode, encode_signed};
+use crate::message::{
+    Instances, MessageError, RunNames, Shares, ToAgents, ToCoordinator, decode, encode_signed,
+};
 use crate::order::{Argument, OrderFile, RunOrder, Work};
-use crate::share::Share;
 use crate::transport::{Delivered, FleetTransport, Subscription, TransportError};
 use crate::trust::SigningKey;
 
@@ -326,7 +326,9 @@ impl<'a> Driver<'a> {
                         let call = encode_signed(&self.run.run, ToAgents::Call, self.run.key);
                         self.publish(&RunNames::call(&self.run.group), call);
                     }
-                    CoordinatorOutput::Order(shares) => self.order(shares)?,
+                    CoordinatorOutput::Order { shares, instances } => {
+                        self.order(shares, instances)?
+                    }
                     CoordinatorOutput::Live(message) => {
                         let message = encode_signed(&self.run.run, message, self.run.key);
                         self.publish(&self.names.live_to_agents(), message);
@@ -363,7 +365,7 @@ impl<'a> Driver<'a> {
         Ok(self.transport.append(&subject, &id, payload)?)
     }
 
-    fn order(&mut self, shares: BTreeMap<String, Share>) -> Result<(), FleetError> {
+    fn order(&mut self, shares: Shares, instances: Instances) -> Result<(), FleetError> {
         self.count(&shares);
         let made_at = SystemClock.wall().duration_since(SystemTime::UNIX_EPOCH);
         let order = RunOrder {
@@ -374,13 +376,14 @@ impl<'a> Driver<'a> {
             command: self.run.command.clone(),
             files: self.run.files.iter().map(OrderFile::entry).collect(),
             shares,
+            instances,
         };
         let order = serde_json::to_string(&order).expect("keys are texts");
         let signature = self.run.key.map(|key| key.sign(&order));
         self.log(ToAgents::Plan { order, signature })
     }
 
-    fn count(&mut self, shares: &BTreeMap<String, Share>) {
+    fn count(&mut self, shares: &Shares) {
         self.workers = shares.values().next().map_or(0, |share| share.of);
         self.members = shares.len();
     }

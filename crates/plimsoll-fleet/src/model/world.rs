@@ -9,7 +9,7 @@ use plimsoll_wire::SystemClock;
 use super::{figures, one_request};
 use crate::agent::{Agent, AgentOutput};
 use crate::coordinator::{Coordinator, CoordinatorOutput, Ending, FleetPlan, MemberEnd, Note};
-use crate::message::{AgentReport, Checksum, Shares, ToAgents, ToCoordinator};
+use crate::message::{AgentReport, Checksum, Instances, Shares, ToAgents, ToCoordinator};
 
 /// A run that takes longer than this never ends.
 const MOST: Duration = Duration::from_hours(1);
@@ -97,6 +97,7 @@ impl World {
         let agents = (0..agents).map(|number| SimulatedAgent {
             machine: Agent::new(
                 &format!("agent-{number}"),
+                &format!("process-{number}"),
                 2,
                 "1",
                 Duration::from_secs(10),
@@ -149,6 +150,19 @@ impl World {
             }
             Fault::LoseTick { agent, number } => self.lost_ticks.push((agent, number)),
         }
+    }
+
+    /// Gives an agent the name of another.
+    pub(super) fn rename(&mut self, agent: usize, name: &str) {
+        let machine = Agent::new(
+            name,
+            &format!("process-{agent}"),
+            2,
+            "1",
+            Duration::from_secs(10),
+            self.epoch,
+        );
+        self.agents[agent].machine = machine;
     }
 
     /// Until the coordinator has ended.
@@ -321,9 +335,9 @@ impl World {
                     self.send(true, || Event::Call { agent });
                 }
             }
-            CoordinatorOutput::Order(shares) => {
-                self.shares.clone_from(&shares);
-                let order = serde_json::to_string(&shares).unwrap();
+            CoordinatorOutput::Order { shares, instances } => {
+                self.shares = shares;
+                let order = serde_json::to_string(&instances).unwrap();
                 self.log(&ToAgents::Plan {
                     order,
                     signature: None,
@@ -380,8 +394,9 @@ impl World {
             }
             AgentOutput::Prepare { order, .. } => {
                 let agent = &mut self.agents[position];
-                let name = agent.machine.name().to_owned();
-                if order.contains(&format!("\"{name}\"")) {
+                let instances: Instances = serde_json::from_str(&order).unwrap();
+                let chosen = instances.get(agent.machine.name());
+                if chosen == Some(&format!("process-{position}")) {
                     let at = self.now + agent.prepares;
                     self.schedule(at, Event::Prepared { agent: position });
                 } else {

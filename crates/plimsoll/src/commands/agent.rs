@@ -80,6 +80,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     let transport = connect(&args.nats, args.cacert.clone(), "plimsoll agent")?;
     let plan = AgentSettings {
         name: args.name.clone().unwrap_or_else(own_name),
+        instance: own_instance(),
         group: args.group.clone(),
         cores: args
             .cores
@@ -146,15 +147,25 @@ fn filter(allowed: &[String]) -> AddressFilter {
 }
 
 fn own_name() -> String {
+    format!("{}-{}", machine(), random_end())
+}
+
+/// This process: its machine, its number there, and a random end, because containers share both.
+fn own_instance() -> String {
+    format!("{}.{}.{}", machine(), std::process::id(), random_end())
+}
+
+fn machine() -> String {
     let name = rustix::system::uname();
     let name = name.nodename().to_string_lossy().into_owned();
-    let name: String = name
-        .chars()
+    name.chars()
         .map(|it| if it.is_ascii_alphanumeric() { it } else { '-' })
         .take(40)
-        .collect();
-    let end: String = plimsoll_fleet::new_run_name().chars().take(4).collect();
-    format!("{name}-{end}")
+        .collect()
+}
+
+fn random_end() -> String {
+    plimsoll_fleet::new_run_name().chars().take(4).collect()
 }
 
 fn show(note: &AgentNote) -> String {

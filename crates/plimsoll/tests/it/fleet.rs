@@ -201,6 +201,24 @@ fn an_agent_that_is_killed_makes_the_run_incomplete() {
 }
 
 #[test]
+fn two_agents_of_one_name_are_refused_with_both_processes() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let agents = ["same", "same"].map(|name| AgentProcess::start(&server, name, &[]).waits());
+    let output = run(&server, &["-n", "100", "-c", "4"], &origin.url("/")).exits(3);
+    assert!(
+        output.stderr.contains("two agents are named same"),
+        "{output}"
+    );
+    for agent in &agents {
+        let process = format!(".{}.", agent.child.id());
+        assert!(output.stderr.contains(&process), "{process}: {output}");
+    }
+    assert_eq!(origin.requests(), 0);
+    eventually(|| is_clean(&server));
+}
+
+#[test]
 fn too_few_agents_are_an_error_with_their_number() {
     let server = NatsServer::start();
     let origin = Origin::hello();

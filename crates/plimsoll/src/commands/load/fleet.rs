@@ -289,6 +289,9 @@ fn failed(error: &FleetError, args: &FleetArgs) -> Failed {
         FleetError::NotStarted(NotStarted::TooMany { .. }) => {
             problem.about("--agents").hint("lower --agents or raise -c")
         }
+        FleetError::NotStarted(NotStarted::SameName { .. }) => problem.about("--agents").hint(
+            "give each agent a name of its own (`plimsoll agent --name NAME`), or none: the default is unlike any other",
+        ),
         FleetError::NeverStarted(_) | FleetError::NoRun(_) => problem.about("--attach").hint(
             "start it again; a run that has ended leaves nothing on the broker but with --keep",
         ),
