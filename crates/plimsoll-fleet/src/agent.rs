@@ -76,6 +76,8 @@ pub struct Agent {
     ticks: u64,
     checksum: Checksum,
     problem: Option<String>,
+    /// Why a message could not be added to the log.
+    unlogged: Option<String>,
     outputs: Vec<AgentOutput>,
 }
 
@@ -104,6 +106,7 @@ impl Agent {
             ticks: 0,
             checksum: Checksum::default(),
             problem: None,
+            unlogged: None,
             outputs: Vec::new(),
         }
     }
@@ -148,7 +151,8 @@ impl Agent {
         if self.state != State::Offered && now >= self.next_alive {
             self.next_alive = now + BEAT_EVERY;
             let agent = self.name.clone();
-            self.live(ToCoordinator::Alive { agent });
+            let problem = self.unlogged.clone();
+            self.live(ToCoordinator::Alive { agent, problem });
         }
         if now >= self.heard + self.orphan_timeout {
             self.orphaned();
@@ -165,6 +169,7 @@ impl Agent {
                 self.ticks = 0;
                 self.checksum = Checksum::default();
                 self.problem = None;
+                self.unlogged = None;
                 self.outputs.push(AgentOutput::Join(self.run.clone()));
                 self.offer();
             }
@@ -296,6 +301,18 @@ impl Agent {
             problem: failed.or_else(|| self.problem.take()),
         };
         self.outputs.push(AgentOutput::Log(done));
+    }
+
+    /// A message could not be added to the log, so the figures have a gap: the part ends, and signs of life say why.
+    pub fn unlogged(&mut self, reason: &str, now: Instant) {
+        if self.state == State::Idle || self.unlogged.is_some() {
+            return;
+        }
+        self.unlogged = Some(reason.to_owned());
+        self.next_alive = now;
+        if self.state == State::Running {
+            self.outputs.push(AgentOutput::EndPart { is_urgent: false });
+        }
     }
 
     /// The agent is to end: it leaves its run.

@@ -215,6 +215,10 @@ impl Coordinator {
             return;
         }
         match message {
+            ToCoordinator::Alive {
+                problem: Some(problem),
+                ..
+            } => self.lose(position, problem),
             ToCoordinator::Offer { .. } | ToCoordinator::Alive { .. } => {}
             ToCoordinator::Ready { problem, agent } => self.ready(position, agent, problem, now),
             ToCoordinator::Echo { number, at_us, .. } => {

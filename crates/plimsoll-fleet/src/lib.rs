@@ -51,7 +51,7 @@ pub use crate::merge::{LoadMerger, Merger, UnionError};
 pub use crate::message::{
     AgentReport, CheckFigures, Checksum, Counted, Envelope, Figures, FiguresError, Instances,
     MessageError, RunNames, ScriptFigures, Shares, ToAgents, ToCoordinator, VERSION, decode,
-    encode,
+    encode, tick_bytes,
 };
 pub use crate::order::{
     Argument, FileEntry, MOST_FILE_BYTES, OrderError, OrderFile, RunOrder, Work,

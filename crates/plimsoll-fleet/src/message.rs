@@ -29,6 +29,22 @@ use crate::trust::{SigningKey, TrustedKeys};
 /// The version of the messages. Another number is another format.
 pub const VERSION: u32 = 1;
 
+/// About how many bytes a tick has.
+///
+/// - `per_second`: requests that an agent makes in a second; `None` if that is not known.
+/// - `histograms`: of durations that it has, beside those that every load has.
+pub fn tick_bytes(per_second: Option<f64>, histograms: usize) -> u64 {
+    // A histogram has as many entries as different durations, and no more than buckets in their range: some 600.
+    const MOST: u64 = 32 << 10;
+    const LEAST: u64 = 2 << 10;
+    const OF_REQUEST: f64 = 64.0;
+
+    let most = MOST.saturating_mul(1 + histograms as u64);
+    per_second.map_or(most, |rate| {
+        most.min(LEAST.saturating_add((rate * OF_REQUEST) as u64))
+    })
+}
+
 /// Subjects and names of a run on the broker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunNames {
@@ -188,6 +204,9 @@ pub enum ToCoordinator {
     Alive {
         /// Its name.
         agent: String,
+        /// Why it could not add to the log; what it counts from then on is missing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        problem: Option<String>,
     },
     /// What was counted since the last one, in the log.
     Tick {
@@ -226,7 +245,7 @@ impl ToCoordinator {
             Self::Offer { agent, .. }
             | Self::Ready { agent, .. }
             | Self::Echo { agent, .. }
-            | Self::Alive { agent }
+            | Self::Alive { agent, .. }
             | Self::Tick { agent, .. }
             | Self::Done { agent, .. } => agent,
         }

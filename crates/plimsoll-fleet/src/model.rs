@@ -127,6 +127,19 @@ fn an_agent_that_is_started_again_before_the_run_is_the_same_agent() {
 }
 
 #[test]
+fn a_log_that_is_full_ends_the_run_with_what_it_has() {
+    let mut world = World::new(plan(2), 2, 60);
+    world.fault(Fault::FillLog { at: 8 * SECOND });
+    world.run();
+    let (ticks, problems) = outcome(&world);
+    for problem in problems {
+        assert_eq!(problem.as_deref(), Some("the log is full"));
+    }
+    assert!(ticks.iter().all(|it| (3..9).contains(it)), "{ticks:?}");
+    assert!(world.agents.iter().all(|it| it.machine.is_idle()));
+}
+
+#[test]
 fn an_agent_that_cannot_make_its_part_ends_the_run_before_the_start() {
     let mut world = World::new(plan(2), 2, 4);
     world.agents[1].refuses = Some("no such host".to_owned());

@@ -60,6 +60,8 @@ pub struct FleetRun<'a> {
     pub attached: Option<FoundRun>,
     /// Signs the order.
     pub key: Option<&'a SigningKey>,
+    /// Bytes that the log may take.
+    pub most_log_bytes: u64,
     /// Whether the log and the files stay on the broker.
     pub keep: bool,
     /// Ends the run early.
@@ -203,7 +205,7 @@ impl<'a> Driver<'a> {
         let (queue, inbox) = sync_channel(QUEUE);
         let subjects = [names.log_to_agents(), names.log_to_coordinator()];
         if run.attached.is_none() {
-            transport.create_log(&names.log(), &subjects)?;
+            transport.create_log(&names.log(), &subjects, run.most_log_bytes)?;
         }
         let live = names.live_to_coordinator();
         let subscriptions = [
@@ -360,9 +362,17 @@ impl<'a> Driver<'a> {
     fn log(&mut self, message: ToAgents) -> Result<(), FleetError> {
         self.logged += 1;
         let id = format!("{}-{}", self.sender, self.logged);
+        let is_stop = matches!(message, ToAgents::Stop { .. });
         let payload = encode_signed(&self.run.run, message, self.run.key);
         let subject = self.names.log_to_agents();
-        Ok(self.transport.append(&subject, &id, payload)?)
+        match self.transport.append(&subject, &id, payload.clone()) {
+            // Agents end also if the log, which is full perhaps, does not take it.
+            Err(_) if is_stop => {
+                let subject = self.names.live_to_agents();
+                Ok(self.transport.publish(&subject, payload)?)
+            }
+            outcome => Ok(outcome?),
+        }
     }
 
     fn order(&mut self, shares: Shares, instances: Instances) -> Result<(), FleetError> {

@@ -359,8 +359,9 @@ impl Driver<'_> {
         let names = RunNames::new(&self.run);
         let payload = encode(&self.run, message);
         let subject = names.log_to_coordinator();
-        // A tick that is lost is missed by its number.
-        drop(self.transport.append(&subject, &id, payload));
+        if let Err(error) = self.transport.append(&subject, &id, payload) {
+            self.agent.unlogged(&error.to_string(), SystemClock.now());
+        }
     }
 
     fn prepare(&mut self, text: &str, signature: Option<&str>) {

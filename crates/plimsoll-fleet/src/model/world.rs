@@ -35,6 +35,10 @@ pub(super) enum Fault {
         agent: usize,
         number: u64,
     },
+    /// The log takes no more.
+    FillLog {
+        at: Duration,
+    },
 }
 
 #[derive(Debug)]
@@ -75,6 +79,7 @@ pub(super) struct World {
     log: Vec<ToAgents>,
     /// What agents put into it.
     log_of_agents: Vec<ToCoordinator>,
+    log_is_full: bool,
     plan: FleetPlan,
     shares: Shares,
     pub(super) agents: Vec<SimulatedAgent>,
@@ -122,6 +127,7 @@ impl World {
             coordinator: Some(Coordinator::new(plan.clone(), epoch)),
             log: Vec::new(),
             log_of_agents: Vec::new(),
+            log_is_full: false,
             plan,
             shares: Shares::new(),
             agents: agents.collect(),
@@ -145,6 +151,7 @@ impl World {
             Fault::Kill { at, .. }
             | Fault::KillCoordinator { at }
             | Fault::Attach { at }
+            | Fault::FillLog { at }
             | Fault::Stop { at } => {
                 self.schedule(self.epoch + at, Event::Fault(fault));
             }
@@ -272,6 +279,7 @@ impl World {
                     coordinator.stop("interrupted", false);
                 }
             }
+            Event::Fault(Fault::FillLog { .. }) => self.log_is_full = true,
             Event::Fault(Fault::LoseTick { .. }) => {}
         }
     }
@@ -414,6 +422,11 @@ impl World {
                 if let ToCoordinator::Tick { number, .. } = &message
                     && self.lost_ticks.contains(&(position, *number))
                 {
+                    return;
+                }
+                if self.log_is_full {
+                    let machine = &mut self.agents[position].machine;
+                    machine.unlogged("the log is full", self.now);
                     return;
                 }
                 self.log_of_agents.push(message.clone());

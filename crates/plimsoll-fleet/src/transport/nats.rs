@@ -32,9 +32,6 @@ const RETRY_AFTER: Duration = Duration::from_millis(500);
 /// Time between two looks at a log in which nothing happens.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Bytes that the log of a run may take; agents that would add more fail.
-const MOST_LOG_BYTES: i64 = 256 << 20;
-
 /// Bytes of a part of a file. In an answer they are a third longer, and brokers allow messages of 1 MiB.
 const CHUNK: usize = 256 << 10;
 
@@ -186,12 +183,18 @@ impl FleetTransport for NatsTransport {
         Ok(Subscription::new(AbortOnDrop(task)))
     }
 
-    fn create_log(&self, log: &str, subjects: &[String]) -> Result<(), TransportError> {
+    fn create_log(
+        &self,
+        log: &str,
+        subjects: &[String],
+        most_bytes: u64,
+    ) -> Result<(), TransportError> {
+        let most_bytes = i64::try_from(most_bytes).unwrap_or(i64::MAX);
         self.wait("create the log", async {
             if self.api.has_stream(log).await? {
                 return Err(ApiError::Refused("it exists".to_owned()));
             }
-            self.api.create_stream(log, subjects, MOST_LOG_BYTES).await
+            self.api.create_stream(log, subjects, most_bytes).await
         })
     }
 

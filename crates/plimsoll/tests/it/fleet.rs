@@ -219,6 +219,42 @@ fn two_agents_of_one_name_are_refused_with_both_processes() {
 }
 
 #[test]
+fn a_log_that_is_full_ends_the_run_with_what_was_counted() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let agents = agents(&server, &[]);
+    let flags = [
+        "--json",
+        "-q",
+        "400",
+        "-z",
+        "120s",
+        "--fleet-log",
+        "64KiB",
+    ];
+    let output = run(&server, &flags, &origin.url("/")).exits(4);
+    assert!(
+        output.stderr.contains("the log may be too small: 240 ticks"),
+        "{output}"
+    );
+    assert!(
+        output
+            .stderr
+            .contains("the log of the run is full: allow more with `load --fleet-log SIZE`"),
+        "{output}"
+    );
+    let summary = output.json();
+    let warnings = summary["conditions"]["warnings"].to_string();
+    assert!(warnings.contains("incomplete: agent"), "{warnings}");
+    let counted = summary["counts"]["started"].as_u64().unwrap();
+    let made = origin.requests();
+    assert!(counted > 100 && counted <= made, "{counted} of {made}");
+    assert!(made < 120 * 400, "{made}");
+    eventually(|| agents.iter().all(|agent| agent.has_said("has left the run")));
+    eventually(|| is_clean(&server));
+}
+
+#[test]
 fn too_few_agents_are_an_error_with_their_number() {
     let server = NatsServer::start();
     let origin = Origin::hello();

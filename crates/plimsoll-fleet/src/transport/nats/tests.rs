@@ -36,7 +36,7 @@ fn a_log_survives_a_restart_of_the_broker() {
     let transport = connect(&server);
     let subject = "plimsoll.restart.a".to_owned();
     transport
-        .create_log("restart", std::slice::from_ref(&subject))
+        .create_log("restart", std::slice::from_ref(&subject), 1 << 20)
         .unwrap();
     transport.append(&subject, "1", b"1".to_vec()).unwrap();
     server.restart();

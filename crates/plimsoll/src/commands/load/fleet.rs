@@ -22,9 +22,10 @@ use std::sync::Arc;
 
 use plimsoll_fleet::{
     FleetError, FleetPlan, FleetRun, FoundRun, LoadMerger, NatsPlan, NatsTransport, NotStarted,
-    Note, SigningKey, Work, coordinate, fetch_files, find_run, new_run_name,
+    Note, SigningKey, Work, coordinate, fetch_files, find_run, new_run_name, tick_bytes,
 };
-use plimsoll_load::Standing;
+use plimsoll_load::{Pacing, RunPlan, Standing};
+use plimsoll_model::ByteSize;
 use plimsoll_report::files;
 use url::Url;
 
@@ -153,6 +154,11 @@ fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
             "run {run} waits up to {seconds} s for {agents} agents"
         ));
     }
+    if attached.is_none()
+        && let Some(line) = log_forecast(&plan, agents, fleet.fleet_log)
+    {
+        terminal::log_line(&line);
+    }
     let mut merger = LoadMerger::new(&plan, &thresholds, &observed, &mut on_tick);
     let outcome = coordinate(
         &transport,
@@ -166,6 +172,7 @@ fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
             files: order.files,
             attached,
             key: key.as_ref(),
+            most_log_bytes: fleet.fleet_log.0,
             keep: fleet.keep,
             interrupt: Arc::clone(&interrupt),
             on_note: &mut on_note,
@@ -211,6 +218,21 @@ fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
         _ if !incomplete.is_empty() => Exit::Incomplete,
         other => other,
     })
+}
+
+/// Says so if the ticks of a run may be more than its log takes.
+fn log_forecast(plan: &RunPlan, agents: usize, most: ByteSize) -> Option<String> {
+    let seconds = plan.stop.duration? + plan.warm_up;
+    let per_second = match &plan.pacing {
+        Pacing::Open { profile, .. } => Some(profile.average(seconds).per_second() / agents as f64),
+        Pacing::Closed { .. } => None,
+    };
+    let kinds = if plan.requests.len() > 1 {
+        plan.requests.len()
+    } else {
+        0
+    };
+    show::log_forecast(agents, seconds, tick_bytes(per_second, kinds), most)
 }
 
 /// The URL of a broker, checked. Both commands of a fleet connect by this.

@@ -164,6 +164,7 @@ const FLAGS: &[(&str, Destination)] = &[
     ("most_spread", Destination::Coordinator),
     ("sign", Destination::Coordinator),
     ("fleet_cacert", Destination::Coordinator),
+    ("fleet_log", Destination::Coordinator),
     ("keep", Destination::Coordinator),
 ];
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use plimsoll_model::{ByteSize, parse_byte_size};
 
 use crate::flags::number;
 
@@ -12,6 +13,9 @@ pub(crate) const DEFAULT_GROUP: &str = "default";
 
 /// How long agents may take to read files, find their targets and start their workers.
 pub(super) const READY_WAIT: Duration = Duration::from_mins(2);
+
+/// A log of fewer bytes has no room for the order of a run.
+const LEAST_LOG: u64 = 64 << 10;
 
 /// Larger numbers are taken for typing errors.
 const MOST_AGENTS: u64 = 1000;
@@ -61,6 +65,11 @@ pub(crate) struct FleetArgs {
     #[arg(long, value_name = "FILE", requires = "fleet")]
     pub(crate) fleet_cacert: Option<PathBuf>,
 
+    /// Largest log of the run on the broker, which has a tick of each agent a second; the run ends when it is full
+    // A broker reserves this much when the run begins.
+    #[arg(long, value_name = "SIZE", value_parser = log_size, default_value = "256MiB", requires = "fleet")]
+    pub(crate) fleet_log: ByteSize,
+
     /// Keep the log and the files of the run on the broker, for a day
     #[arg(long, requires = "fleet")]
     pub(crate) keep: bool,
@@ -72,6 +81,15 @@ pub(crate) enum OnAgentLoss {
     Stop,
     /// Go on with the others
     Continue,
+}
+
+/// The size of a log: a run has an order and ends of agents beside its ticks.
+fn log_size(text: &str) -> Result<ByteSize, String> {
+    let size = parse_byte_size(text).map_err(|error| error.to_string())?;
+    if size.0 < LEAST_LOG {
+        return Err("must be at least 64KiB".to_owned());
+    }
+    Ok(size)
 }
 
 /// The name of a group: a word of a subject.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use plimsoll_fleet::{
     Argument, Checksum, Counted, FleetError, FleetOutcome, FleetRun, MemberSecond, Merger,
     NatsTransport, NotStarted, Note, OrderFile, UnionError, Work, coordinate, new_run_name,
+    tick_bytes,
 };
 use plimsoll_k6::{
     ExitCode as K6ExitCode, Invocation, LineSource, Overrides, PartCheck, PartFigures, ScriptParts,
@@ -29,6 +30,9 @@ use crate::problem::Problem;
 /// Time between two looks at thresholds and the view.
 const TICK_EVERY: Duration = Duration::from_secs(1);
 
+/// Trends of a script beside those that a plain load has, about.
+const HISTOGRAMS: usize = 1;
+
 /// Agents that make the iterations of a script.
 pub(crate) struct ScriptFleet<'a> {
     transport: NatsTransport,
@@ -37,6 +41,8 @@ pub(crate) struct ScriptFleet<'a> {
     command: Vec<Argument>,
     archive: OrderFile,
     most_users: usize,
+    /// Until the last iteration is interrupted.
+    duration: Duration,
     interrupt: Arc<Interrupt>,
     log: &'a dyn Fn(&str),
     outcome: RefCell<Option<FleetOutcome>>,
@@ -102,6 +108,7 @@ impl<'a> ScriptFleet<'a> {
                 content,
             },
             most_users: usize::try_from(inspected.plan.most_vus).unwrap_or(usize::MAX),
+            duration: inspected.plan.duration,
             interrupt: Arc::clone(interrupt),
             log,
             outcome: RefCell::new(None),
@@ -128,6 +135,11 @@ impl ScriptParts for ScriptFleet<'_> {
         (self.log)(&format!(
             "run {run} waits up to {seconds} s for {agents} agents"
         ));
+        let bytes = tick_bytes(None, HISTOGRAMS);
+        let forecast = show::log_forecast(agents, self.duration, bytes, self.args.fleet_log);
+        if let Some(line) = forecast {
+            (self.log)(&line);
+        }
         let mut merger = ScriptMerger {
             union,
             next_tick: None,
@@ -144,6 +156,7 @@ impl ScriptParts for ScriptFleet<'_> {
                 files: vec![self.archive.clone()],
                 attached: None,
                 key: key.as_ref(),
+                most_log_bytes: self.args.fleet_log.0,
                 keep: self.args.keep,
                 interrupt: Arc::clone(&self.interrupt),
                 on_note: &mut on_note,

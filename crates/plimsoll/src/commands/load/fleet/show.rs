@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use plimsoll_fleet::{FleetOutcome, Note};
-use plimsoll_model::grouped;
+use plimsoll_model::{ByteSize, grouped};
 
 /// A line on the way.
 pub(super) fn note(note: &Note) -> String {
@@ -46,6 +46,28 @@ pub(super) fn note(note: &Note) -> String {
     }
 }
 
+/// A line before the start if the log may be too small.
+///
+/// - `seconds`: length of the run.
+/// - `of_tick`: bytes of a tick, about.
+pub(super) fn log_forecast(
+    agents: usize,
+    seconds: Duration,
+    of_tick: u64,
+    most: ByteSize,
+) -> Option<String> {
+    let ticks = (agents as u64).saturating_mul(seconds.as_secs());
+    let bytes = ByteSize(ticks.saturating_mul(of_tick));
+    (bytes > most).then(|| {
+        format!(
+            "the log may be too small: {} ticks of up to {} are {bytes}, and it takes {most}; the run ends when it is full \
+             (--fleet-log SIZE)",
+            grouped(ticks as f64),
+            ByteSize(of_tick),
+        )
+    })
+}
+
 /// The agents side by side.
 ///
 /// - `started`, `ok`: what they have begun and completed.
@@ -82,6 +104,23 @@ pub(super) fn agents(outcome: &FleetOutcome, started: &str, ok: &str) -> String 
         text.push_str("\n\nincomplete: the figures are not those of the whole run");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_may_be_too_small_is_forecast_with_its_figures() {
+        let line =
+            |seconds| log_forecast(4, Duration::from_secs(seconds), 1000, ByteSize(1_000_000));
+        assert_eq!(line(250), None);
+        assert_eq!(
+            line(500).unwrap(),
+            "the log may be too small: 2,000 ticks of up to 1.00 kB are 2.00 MB, and it takes 1.00 MB; the run ends when it is \
+             full (--fleet-log SIZE)"
+        );
+    }
 }
 
 fn millis(duration: Duration) -> String {
