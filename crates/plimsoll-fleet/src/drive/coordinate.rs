@@ -184,9 +184,7 @@ struct Driver<'a> {
     coordinator: Coordinator,
     inbox: Receiver<Delivered>,
     _subscriptions: [Subscription; 2],
-    /// Workers of all agents.
-    workers: usize,
-    members: usize,
+    shares: Shares,
     /// Keeps messages of this coordinator apart from those of one before it.
     sender: String,
     logged: u64,
@@ -230,15 +228,14 @@ impl<'a> Driver<'a> {
                 Coordinator::attached(fleet, parts, found.is_stopping, now)
             }
         };
-        let mut driver = Self {
+        let driver = Self {
             coordinator,
             transport,
             names,
             inbox,
             _subscriptions: subscriptions,
             merger,
-            workers: 0,
-            members: 0,
+            shares: Shares::new(),
             sender: new_run_name(),
             logged: 0,
             is_asked: false,
@@ -249,10 +246,8 @@ impl<'a> Driver<'a> {
         if let Some(found) = &driver.run.attached {
             let shares = found.order.shares.clone();
             let made = SystemTime::UNIX_EPOCH + Duration::from_secs(found.order.made_at);
-            driver.count(&shares);
-            let (workers, members) = (driver.workers, driver.members);
-            driver.merger.begin(workers, members, made);
-            let agents = driver.members;
+            driver.merger.begin(&shares, made);
+            let agents = shares.len();
             (driver.run.on_note)(&Note::Attached { agents });
         }
         Ok(driver)
@@ -343,7 +338,7 @@ impl<'a> Driver<'a> {
                         if let Note::Starting { start, .. } = note {
                             let ahead = start.saturating_duration_since(SystemClock.now());
                             let started = SystemClock.wall() + ahead;
-                            self.merger.begin(self.workers, self.members, started);
+                            self.merger.begin(&self.shares, started);
                         }
                         self.is_early |= matches!(note, Note::Lost { goes_on: false, .. });
                         (self.run.on_note)(&note);
@@ -376,7 +371,7 @@ impl<'a> Driver<'a> {
     }
 
     fn order(&mut self, shares: Shares, instances: Instances) -> Result<(), FleetError> {
-        self.count(&shares);
+        self.shares.clone_from(&shares);
         let made_at = SystemClock.wall().duration_since(SystemTime::UNIX_EPOCH);
         let order = RunOrder {
             run: self.run.run.clone(),
@@ -391,11 +386,6 @@ impl<'a> Driver<'a> {
         let order = serde_json::to_string(&order).expect("keys are texts");
         let signature = self.run.key.map(|key| key.sign(&order));
         self.log(ToAgents::Plan { order, signature })
-    }
-
-    fn count(&mut self, shares: &Shares) {
-        self.workers = shares.values().next().map_or(0, |share| share.of);
-        self.members = shares.len();
     }
 
     /// Does what comes before the start. Agents hear signs of life meanwhile.

@@ -97,6 +97,19 @@ fn two_agents_make_exactly_the_requests_of_one_run() {
     assert_eq!(summary["statuses"]["200"], 2001);
     assert_eq!(summary["load"]["workers"], 4);
     assert_eq!(summary["latency"]["from_started"]["count"], 2001);
+    let agents = summary["agents"].as_array().unwrap();
+    assert_eq!(agents.len(), 2);
+    let (mut started, mut measured) = (0, 0);
+    for (agent, name) in agents.iter().zip(["one", "two"]) {
+        assert_eq!(agent["name"], name);
+        assert_eq!(agent["workers"], 2);
+        assert_eq!(agent["problem"], Value::Null);
+        assert_eq!(agent["errors"], 0);
+        assert!(agent["late_us"].as_f64().is_some(), "{agent}");
+        started += agent["started"].as_u64().unwrap();
+        measured += agent["latency"]["count"].as_u64().unwrap();
+    }
+    assert_eq!((started, measured), (2001, 2001));
     assert_eq!(origin.requests(), 2001);
     assert!(
         output.stderr.contains("2 agents start in half a second"),
@@ -192,6 +205,11 @@ fn an_agent_that_is_killed_makes_the_run_incomplete() {
         warnings.contains("incomplete: agent two: nothing was heard"),
         "{warnings}"
     );
+    assert_eq!(summary["agents"][0]["problem"], Value::Null);
+    assert_eq!(
+        summary["agents"][1]["problem"],
+        "nothing was heard of it for 5s"
+    );
     // What was counted is there, without the last ticks of the one that was killed.
     let counted = summary["counts"]["started"].as_u64().unwrap();
     let made = origin.requests();
@@ -223,18 +241,12 @@ fn a_log_that_is_full_ends_the_run_with_what_was_counted() {
     let server = NatsServer::start();
     let origin = Origin::hello();
     let agents = agents(&server, &[]);
-    let flags = [
-        "--json",
-        "-q",
-        "400",
-        "-z",
-        "120s",
-        "--fleet-log",
-        "64KiB",
-    ];
+    let flags = ["--json", "-q", "400", "-z", "120s", "--fleet-log", "64KiB"];
     let output = run(&server, &flags, &origin.url("/")).exits(4);
     assert!(
-        output.stderr.contains("the log may be too small: 240 ticks"),
+        output
+            .stderr
+            .contains("the log may be too small: 240 ticks"),
         "{output}"
     );
     assert!(
@@ -250,7 +262,11 @@ fn a_log_that_is_full_ends_the_run_with_what_was_counted() {
     let made = origin.requests();
     assert!(counted > 100 && counted <= made, "{counted} of {made}");
     assert!(made < 120 * 400, "{made}");
-    eventually(|| agents.iter().all(|agent| agent.has_said("has left the run")));
+    eventually(|| {
+        agents
+            .iter()
+            .all(|agent| agent.has_said("has left the run"))
+    });
     eventually(|| is_clean(&server));
 }
 
@@ -511,7 +527,9 @@ fn result_files_have_the_figures_of_all_agents() {
     let out = out.to_string_lossy().into_owned();
     let flags = ["-n", "300", "-c", "4", "--out", &out];
     let output = run(&server, &flags, &origin.url("/")).exits(0);
-    assert!(output.stdout.contains("agent  workers"), "{output}");
+    assert!(output.stdout.contains("agents\n"), "{output}");
+    let page = fs::read_to_string(folder.path().join("out/report.html")).unwrap();
+    assert!(page.contains("<h2>Agents</h2>"), "{page}");
     let summary = fs::read(folder.path().join("out/summary.json")).unwrap();
     let summary: Value = serde_json::from_slice(&summary).unwrap();
     assert_eq!(summary["counts"]["ok"], 300);

@@ -25,7 +25,7 @@ use plimsoll_fleet::{
     Note, SigningKey, Work, coordinate, fetch_files, find_run, new_run_name, tick_bytes,
 };
 use plimsoll_load::{Pacing, RunPlan, Standing};
-use plimsoll_model::ByteSize;
+use plimsoll_model::{AgentStanding, ByteSize};
 use plimsoll_report::files;
 use url::Url;
 
@@ -139,13 +139,13 @@ fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
             terminal::log_line(&show::note(note));
         }
     };
-    let mut on_tick = |standing: &Standing<'_>| {
+    let mut on_tick = |standing: &Standing<'_>, agents: &[AgentStanding]| {
         if let Some(live) = &mut *live.borrow_mut() {
-            live.show(standing);
+            live.show(standing, agents);
         }
         push.tick(standing);
         if let Some(page) = &mut page {
-            page.show(standing);
+            page.show(standing, agents);
         }
     };
     if attached.is_none() {
@@ -194,11 +194,6 @@ fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
     let summary = &summary.expect("a run that ended has started");
     let incomplete = outcome.incomplete();
     output::print(args, summary)?;
-    if !args.output.json {
-        terminal::print(&show::agents(&outcome, "started", "responses")).map_err(|error| {
-            Problem::new(format!("cannot write to standard output: {error}")).could_not_run()
-        })?;
-    }
     if let Some(folder) = folder {
         folder.write(&files::of_run_with(summary, Vec::new()))?;
     }

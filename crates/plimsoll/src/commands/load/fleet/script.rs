@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use plimsoll_fleet::{
     Argument, Checksum, Counted, FleetError, FleetOutcome, FleetRun, MemberSecond, Merger,
-    NatsTransport, NotStarted, Note, OrderFile, UnionError, Work, coordinate, new_run_name,
+    NatsTransport, NotStarted, Note, OrderFile, Shares, UnionError, Work, coordinate, new_run_name,
     tick_bytes,
 };
 use plimsoll_k6::{
@@ -205,7 +205,7 @@ impl Merger for ScriptMerger<'_, '_, '_, '_> {
         data.ok_or_else(|| UnionError::Other("setup() has failed".into()))
     }
 
-    fn begin(&mut self, _workers: usize, _agents: usize, _started: SystemTime) {
+    fn begin(&mut self, _shares: &Shares, _started: SystemTime) {
         self.union.begin();
         self.next_tick = Some(SystemClock.now() + TICK_EVERY);
     }
