@@ -45,6 +45,8 @@ pub struct FleetPlan {
     pub most_spread: Duration,
     /// Connections of the run.
     pub connections: usize,
+    /// Whether to end when the parts are known, before anything is sent to agents.
+    pub is_dry: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -24,6 +24,7 @@ fn plan(agents: usize) -> FleetPlan {
         goes_on_without: false,
         most_spread: Duration::from_millis(50),
         connections: 50,
+        is_dry: false,
     }
 }
 
@@ -137,6 +138,33 @@ fn a_log_that_is_full_ends_the_run_with_what_it_has() {
     }
     assert!(ticks.iter().all(|it| (3..9).contains(it)), "{ticks:?}");
     assert!(world.agents.iter().all(|it| it.machine.is_idle()));
+}
+
+#[test]
+fn a_dry_run_says_who_would_make_what_and_starts_nothing() {
+    let plan = FleetPlan {
+        is_dry: true,
+        ..plan(2)
+    };
+    let mut world = World::new(plan, 2, 4);
+    world.run();
+    assert_eq!(world.ending, Some(Ending::NotStarted(NotStarted::Dry)));
+    let parts = world.notes.iter().find_map(|note| match note {
+        Note::Parts(parts) => Some(parts.clone()),
+        _ => None,
+    });
+    let parts = parts.unwrap();
+    let workers: Vec<_> = parts
+        .values()
+        .map(|it| (it.first, it.workers, it.of))
+        .collect();
+    assert_eq!(workers, [(0, 2, 4), (2, 2, 4)]);
+    assert!(
+        world
+            .agents
+            .iter()
+            .all(|it| it.started.is_none() && it.machine.is_idle())
+    );
 }
 
 #[test]

@@ -31,7 +31,7 @@ mod streams;
 mod tick;
 mod times;
 
-pub use self::agents::AgentDocument;
+pub use self::agents::FleetAgentDocument;
 pub use self::conditions::ConditionsDocument;
 pub use self::cost::{CostDocument, GeneratorDocument, SaturationDocument, TargetDocument};
 pub use self::counts::{CountsDocument, FailureDocument, ThresholdDocument};
@@ -111,7 +111,7 @@ pub struct SummaryDocument {
     pub observed: Vec<ObservedDocument>,
     /// The agents that made the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub agents: Vec<AgentDocument>,
+    pub agents: Vec<FleetAgentDocument>,
     /// The generator's own state.
     pub generator: GeneratorDocument,
     /// Under which conditions this was measured.
@@ -205,7 +205,7 @@ impl SummaryDocument {
             agents: run
                 .agents
                 .iter()
-                .map(|agent| AgentDocument::from_figures(agent, run.window))
+                .map(|agent| FleetAgentDocument::from_figures(agent, run.window))
                 .collect(),
             generator: GeneratorDocument::from_generator(&run.generator),
             conditions: ConditionsDocument::from_conditions(&run.conditions),

@@ -97,6 +97,13 @@ impl Coordinator {
                 connections: self.plan.connections,
             }),
             Ok(shares) => {
+                if self.plan.is_dry {
+                    let names = self.members.iter().map(|it| it.agent.clone());
+                    let parts = Note::Parts(names.zip(shares).collect());
+                    self.outputs.push(CoordinatorOutput::Note(parts));
+                    self.fail(NotStarted::Dry);
+                    return;
+                }
                 for (member, share) in self.members.iter_mut().zip(shares) {
                     member.share = share;
                     member.heard = now;

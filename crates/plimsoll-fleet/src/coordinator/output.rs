@@ -62,6 +62,8 @@ pub enum Note {
         /// Agents wanted.
         wanted: usize,
     },
+    /// Who would make which part, of a run that is not to start.
+    Parts(Shares),
     /// A run that goes on was taken over.
     Attached {
         /// Its agents.
@@ -162,6 +164,9 @@ pub enum NotStarted {
     /// What comes before the start has failed.
     #[error("{0}")]
     SetUp(String),
+    /// It was not to start.
+    #[error("nothing was to be started")]
+    Dry,
     /// The user ended it.
     #[error("interrupted before the start")]
     Interrupted,

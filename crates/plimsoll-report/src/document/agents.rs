@@ -9,7 +9,7 @@ use super::{TimesDocument, microseconds, rounded};
 
 /// What one agent of a fleet contributed to a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct AgentDocument {
+pub struct FleetAgentDocument {
     /// Its name.
     pub name: String,
     /// Workers of its part.
@@ -36,7 +36,7 @@ pub struct AgentDocument {
     pub problem: Option<String>,
 }
 
-impl AgentDocument {
+impl FleetAgentDocument {
     /// - `window`: of the run.
     pub(super) fn from_figures(agent: &AgentFigures, window: Duration) -> Self {
         let seconds = window.as_secs_f64();

@@ -4,7 +4,7 @@ use plimsoll_model::{grouped, rate_figures};
 
 use super::table::{NOTHING, optional, optional_us};
 use crate::RunRecord;
-use crate::document::AgentDocument;
+use crate::document::FleetAgentDocument;
 
 /// Titles of the columns: those first that a narrow screen shows.
 pub(super) const COLUMNS: [&str; 9] = [
@@ -16,7 +16,7 @@ pub(super) fn rows(run: &RunRecord) -> Vec<[String; 9]> {
     run.summary.agents.iter().map(row).collect()
 }
 
-fn row(agent: &AgentDocument) -> [String; 9] {
+fn row(agent: &FleetAgentDocument) -> [String; 9] {
     let errors = match agent.errors {
         0 => NOTHING.to_owned(),
         errors => grouped(errors),

@@ -271,6 +271,60 @@ fn a_log_that_is_full_ends_the_run_with_what_was_counted() {
 }
 
 #[test]
+fn a_dry_run_prints_the_parts_and_sends_nothing() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let agents = agents(&server, &[]);
+    let flags = ["--dry-run", "-q", "300", "-c", "20"];
+    let output = run(&server, &flags, &origin.url("/")).exits(0);
+    for agent in ["one", "two"] {
+        let line = output.stdout.lines().find(|line| line.starts_with(agent));
+        let words: Vec<_> = line.unwrap().split_whitespace().collect();
+        assert_eq!(words, [agent, "2", "of", "4", "10", "150"], "{output}");
+    }
+    assert_eq!(origin.requests(), 0);
+    eventually(|| is_clean(&server));
+    // They are there for the run itself.
+    let flags = ["--json", "-n", "40", "-c", "4"];
+    let summary = run(&server, &flags, &origin.url("/")).exits(0).json();
+    assert_eq!(summary["counts"]["ok"], 40);
+    drop(agents);
+}
+
+#[test]
+fn manifests_are_printed_without_a_broker_and_have_no_password() {
+    let flags = [
+        "load",
+        "--fleet",
+        "nats://user:word@broker.invalid:4222",
+        "--kubernetes",
+        "3",
+        "--kubernetes-name",
+        "shop",
+        "-q",
+        "300",
+        "http://shop.example.org/",
+    ];
+    let output = plimsoll(&flags).exits(0);
+    for part in [
+        "completions: 3",
+        "\"shop-agents\"",
+        "--allow=shop.example.org",
+    ] {
+        assert!(output.stdout.contains(part), "{part}\n{output}");
+    }
+    assert!(!output.stdout.contains("word"), "{output}");
+    assert!(
+        output.stderr.contains("--from-literal=nats=URL"),
+        "{output}"
+    );
+    let refused = plimsoll(&[&flags[..], &["--out", "/nowhere"]].concat()).exits(2);
+    assert!(refused.stderr.contains("--out"), "{refused}");
+    let output = plimsoll(&[&flags[..], &["--dry-run", "-c", "10"]].concat()).exits(0);
+    assert_eq!(output.stdout.matches("1 of 3").count(), 3, "{output}");
+}
+
+#[test]
 fn too_few_agents_are_an_error_with_their_number() {
     let server = NatsServer::start();
     let origin = Origin::hello();

@@ -4,7 +4,11 @@ pub(crate) mod arguments;
 
 pub(crate) mod flags;
 
+mod dry_run;
+
 pub(crate) mod folder;
+
+pub(crate) mod kubernetes;
 
 pub(crate) mod make_part;
 
@@ -22,9 +26,9 @@ use std::sync::Arc;
 
 use plimsoll_fleet::{
     FleetError, FleetPlan, FleetRun, FoundRun, LoadMerger, NatsPlan, NatsTransport, NotStarted,
-    Note, SigningKey, Work, coordinate, fetch_files, find_run, new_run_name, tick_bytes,
+    Note, Shares, SigningKey, Work, coordinate, fetch_files, find_run, new_run_name, tick_bytes,
 };
-use plimsoll_load::{Pacing, RunPlan, Standing};
+use plimsoll_load::{Pacing, RunPart, RunPlan, Standing};
 use plimsoll_model::{AgentStanding, ByteSize};
 use plimsoll_report::files;
 use url::Url;
@@ -49,11 +53,17 @@ pub(super) fn run(args: &Args, url: &str) -> Result<Exit, Failed> {
     if let Some(run) = &args.fleet.attach {
         return attach(args, url, run);
     }
+    if args.fleet.kubernetes.kubernetes.is_some() {
+        return in_cluster(args, url);
+    }
     let agents = args.fleet.agents.ok_or_else(|| {
         Problem::with("--fleet", "needs the number of agents")
             .hint("write for example --agents 4")
             .usage()
     })?;
+    if args.fleet.dry_run {
+        return dry(args, url, agents);
+    }
     let job = Job {
         run: new_run_name(),
         agents,
@@ -61,6 +71,61 @@ pub(super) fn run(args: &Args, url: &str) -> Result<Exit, Failed> {
         attached: None,
     };
     make(args, url, job)
+}
+
+/// Prints what would run in a cluster, or its manifests.
+fn in_cluster(args: &Args, url: &str) -> Result<Exit, Failed> {
+    let surroundings = super::compile::Surroundings::here(args);
+    let compiled = super::compile::compile(args, args.url.as_deref(), &surroundings, None)?;
+    let plan = &compiled.plan;
+    if !args.fleet.dry_run {
+        return kubernetes::print(args, url, plan);
+    }
+    let flags = &args.fleet.kubernetes;
+    let agents = flags.kubernetes.unwrap_or(1);
+    let parts = dry_run::parts_of_pods(agents, flags.kubernetes_cpu, plan.connections);
+    let parts = parts.map_err(|_| too_many_pods(agents, plan.connections))?;
+    print_parts(&parts, plan)
+}
+
+fn too_many_pods(agents: usize, connections: usize) -> Failed {
+    let message = format!(
+        "{agents} agents have nothing to do with {connections} connections or virtual users"
+    );
+    Problem::with("--kubernetes", message).usage()
+}
+
+/// Prints which agent would make which part.
+fn dry(args: &Args, url: &str, agents: usize) -> Result<Exit, Failed> {
+    let interrupt = signals::watch().map_err(|error| {
+        Problem::new(format!("cannot watch for signals: {error}")).could_not_run()
+    })?;
+    // What is wrong with files and flags is said here.
+    arguments::of_process(args)?;
+    let surroundings = super::compile::Surroundings::here(args);
+    let compiled = super::compile::compile(args, args.url.as_deref(), &surroundings, None)?;
+    let plan = &compiled.plan;
+    let key = args.fleet.sign.as_deref().map(read_key).transpose()?;
+    let transport = connect(url, args.fleet.fleet_cacert.clone(), "plimsoll load")?;
+    let connections = plan.connections;
+    let parts = dry_run::parts(
+        &transport,
+        &args.fleet,
+        agents,
+        connections,
+        key.as_ref(),
+        &interrupt,
+    )
+    .map_err(|error| failed(&error, &args.fleet))?;
+    print_parts(&parts, plan)
+}
+
+fn print_parts(parts: &Shares, plan: &RunPlan) -> Result<Exit, Failed> {
+    let rate = plan.average_rate().map(|rate| rate.per_second());
+    let count = |part: RunPart| part.connections(plan);
+    terminal::print(&dry_run::table(parts, "connections", &count, rate))
+        .map_err(|error| Problem::caused_by(&error).could_not_run())?;
+    Ok(Exit::Fine)
 }
 
 /// Goes on with a run whose coordinator is gone.
@@ -287,6 +352,7 @@ fn fleet_plan(args: &FleetArgs, agents: usize, connections: usize) -> FleetPlan 
         goes_on_without: args.on_agent_loss == OnAgentLoss::Continue,
         most_spread: args.most_spread,
         connections,
+        is_dry: false,
     }
 }
 

@@ -70,6 +70,13 @@ pub(crate) struct FleetArgs {
     #[arg(long, value_name = "SIZE", value_parser = log_size, default_value = "256MiB", requires = "fleet")]
     pub(crate) fleet_log: ByteSize,
 
+    #[command(flatten)]
+    pub(crate) kubernetes: super::kubernetes::flags::KubernetesArgs,
+
+    /// Say which agent would make which part, and start nothing
+    #[arg(long, requires = "fleet", conflicts_with = "attach")]
+    pub(crate) dry_run: bool,
+
     /// Keep the log and the files of the run on the broker, for a day
     #[arg(long, requires = "fleet")]
     pub(crate) keep: bool,

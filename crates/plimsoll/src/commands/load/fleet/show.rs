@@ -18,6 +18,7 @@ pub(super) fn note(note: &Note) -> String {
             let plural = if *cores == 1 { "core" } else { "cores" };
             format!("agent {agent} ({cores} {plural}), {have} of {wanted}")
         }
+        Note::Parts(parts) => format!("{} agents are there", parts.len()),
         Note::Attached { agents } => {
             let plural = if *agents == 1 { "agent" } else { "agents" };
             format!("goes on with {agents} {plural}")
