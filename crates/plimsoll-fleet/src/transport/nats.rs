@@ -8,6 +8,8 @@
 
 mod api;
 
+mod credentials;
+
 use std::future::Future;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,6 +20,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
 use self::api::{Api, ApiError};
+use self::credentials::{Credentials, Login};
 use super::{Deliver, Delivered, FleetTransport, Subscription, TransportError};
 
 /// How long the broker may take to answer.
@@ -45,6 +48,10 @@ pub struct NatsPlan {
     pub url: String,
     /// Authorities that are trusted beside those of the system, as PEM.
     pub authority: Option<PathBuf>,
+    /// Credentials in a file; see [`Credentials`](credentials::Credentials).
+    pub credentials: Option<PathBuf>,
+    /// Certificate and key of the client, both PEM, for brokers that want one.
+    pub certificate: Option<(PathBuf, PathBuf)>,
     /// Name of the connection, as the broker lists it.
     pub name: String,
 }
@@ -63,6 +70,9 @@ impl NatsTransport {
         const ACTION: &str = "connect to the broker";
 
         let fail = |error: &dyn std::fmt::Display| TransportError::new(ACTION, error);
+        let (address, login) = credentials::login(&plan.url);
+        let credentials = plan.credentials.as_deref().map(Credentials::read);
+        let credentials = credentials.transpose().map_err(|error| fail(&error))?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("nats")
@@ -78,7 +88,23 @@ impl NatsTransport {
             if let Some(path) = &plan.authority {
                 options = options.add_root_certificates(path.clone());
             }
-            let connected = options.connect(plan.url.as_str()).await;
+            if let Some((certificate, key)) = &plan.certificate {
+                options = options.add_client_certificate(certificate.clone(), key.clone());
+            }
+            // The client leaves out what stands before the host.
+            options = match login {
+                Login::None => options,
+                Login::Token(token) => options.token(token),
+                Login::Password(user, password) => options.user_and_password(user, password),
+            };
+            match credentials {
+                None => {}
+                Some(Credentials::Seed(seed)) => options = options.nkey(seed),
+                Some(Credentials::Token(text)) => {
+                    options = options.credentials(&text).map_err(|error| fail(&error))?;
+                }
+            }
+            let connected = options.connect(address.as_str()).await;
             connected.map_err(|error| fail(&error))
         })?;
         let api = Api::new(client.clone());

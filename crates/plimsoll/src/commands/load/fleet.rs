@@ -106,7 +106,7 @@ fn dry(args: &Args, url: &str, agents: usize) -> Result<Exit, Failed> {
     let compiled = super::compile::compile(args, args.url.as_deref(), &surroundings, None)?;
     let plan = &compiled.plan;
     let key = args.fleet.sign.as_deref().map(read_key).transpose()?;
-    let transport = connect(url, args.fleet.fleet_cacert.clone(), "plimsoll load")?;
+    let transport = connect(&args.fleet.broker(url))?;
     let connections = plan.connections;
     let parts = dry_run::parts(
         &transport,
@@ -130,7 +130,7 @@ fn print_parts(parts: &Shares, plan: &RunPlan) -> Result<Exit, Failed> {
 
 /// Goes on with a run whose coordinator is gone.
 fn attach(args: &Args, url: &str, run: &str) -> Result<Exit, Failed> {
-    let transport = connect(url, args.fleet.fleet_cacert.clone(), "plimsoll load")?;
+    let transport = connect(&args.fleet.broker(url))?;
     let found = find_run(&transport, run).map_err(|error| failed(&error, &args.fleet))?;
     let files = fetch_files(&transport, &found.order);
     let files = files.map_err(|error| Problem::with("--attach", error).could_not_run())?;
@@ -189,7 +189,7 @@ fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
     if key.is_none() && attached.is_none() {
         check_loopback(url, super::target::is_local(&plan))?;
     }
-    let transport = connect(url, fleet.fleet_cacert.clone(), "plimsoll load")?;
+    let transport = connect(&fleet.broker(url))?;
     let mut push = Push::start(destinations, &args.output.run_name, &plan.url())
         .map_err(|error| Problem::new(format!("cannot start a thread: {error}")).could_not_run())?;
     let mut page = LoadDashboard::start(args, &plan).map_err(Problem::could_not_run)?;
@@ -295,21 +295,15 @@ fn log_forecast(plan: &RunPlan, agents: usize, most: ByteSize) -> Option<String>
     show::log_forecast(agents, seconds, tick_bytes(per_second, kinds), most)
 }
 
-/// The URL of a broker, checked. Both commands of a fleet connect by this.
-pub(crate) fn connect(
-    url: &str,
-    authority: Option<std::path::PathBuf>,
-    name: &str,
-) -> Result<NatsTransport, Failed> {
-    let plan = NatsPlan {
-        url: url.to_owned(),
-        authority,
-        name: name.to_owned(),
-    };
-    NatsTransport::connect(&plan).map_err(|error| {
-        Problem::caused_by(&error)
-            .hint("start it with `nats-server -js`, or correct host and port")
-            .could_not_run()
+/// Connects to a broker. Both commands of a fleet connect by this.
+pub(crate) fn connect(plan: &NatsPlan) -> Result<NatsTransport, Failed> {
+    NatsTransport::connect(plan).map_err(|error| {
+        let hint = if error.reason.contains("authorization violation") {
+            "give its credentials: USER:PASSWORD@ in the URL, or a file"
+        } else {
+            "start it with `nats-server -js`, or correct host and port"
+        };
+        Problem::caused_by(&error).hint(hint).could_not_run()
     })
 }
 

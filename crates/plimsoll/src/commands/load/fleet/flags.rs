@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use plimsoll_fleet::NatsPlan;
 use plimsoll_model::{ByteSize, parse_byte_size};
 
 use crate::flags::number;
@@ -65,6 +66,18 @@ pub(crate) struct FleetArgs {
     #[arg(long, value_name = "FILE", requires = "fleet")]
     pub(crate) fleet_cacert: Option<PathBuf>,
 
+    /// Authenticate at the broker by this file: the seed of an nkey, or a .creds file of `nsc`
+    #[arg(long, value_name = "FILE", requires = "fleet")]
+    pub(crate) fleet_creds: Option<PathBuf>,
+
+    /// Client certificate for the broker (PEM)
+    #[arg(long, value_name = "FILE", requires_all = ["fleet", "fleet_key"])]
+    pub(crate) fleet_cert: Option<PathBuf>,
+
+    /// Key of the client certificate for the broker (PEM)
+    #[arg(long, value_name = "FILE", requires = "fleet_cert")]
+    pub(crate) fleet_key: Option<PathBuf>,
+
     /// Largest log of the run on the broker, which has a tick of each agent a second; the run ends when it is full
     // A broker reserves this much when the run begins.
     #[arg(long, value_name = "SIZE", value_parser = log_size, default_value = "256MiB", requires = "fleet")]
@@ -80,6 +93,21 @@ pub(crate) struct FleetArgs {
     /// Keep the log and the files of the run on the broker, for a day
     #[arg(long, requires = "fleet")]
     pub(crate) keep: bool,
+}
+
+impl FleetArgs {
+    /// How the broker is reached.
+    ///
+    /// - `url`: of it.
+    pub(super) fn broker(&self, url: &str) -> NatsPlan {
+        NatsPlan {
+            url: url.to_owned(),
+            authority: self.fleet_cacert.clone(),
+            credentials: self.fleet_creds.clone(),
+            certificate: self.fleet_cert.clone().zip(self.fleet_key.clone()),
+            name: "plimsoll load".to_owned(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

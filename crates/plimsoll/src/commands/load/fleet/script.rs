@@ -79,7 +79,7 @@ impl<'a> ScriptFleet<'a> {
             checked.map_err(|failed| config(failed.into_first()))?;
         }
         let (archive, most_vus, duration) = archive_of(flags, loaded, made)?;
-        let transport = connect(url, args.fleet_cacert.clone(), "plimsoll load");
+        let transport = connect(&args.broker(url));
         if args.dry_run {
             let transport = transport.map_err(|failed| other(failed.into_first()))?;
             let key = args.sign.as_deref().map(read_key).transpose();

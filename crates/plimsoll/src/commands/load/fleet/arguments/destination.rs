@@ -148,6 +148,9 @@ pub(super) const FLAGS: &[(&str, Destination)] = &[
     ("most_spread", Destination::Coordinator),
     ("sign", Destination::Coordinator),
     ("fleet_cacert", Destination::Coordinator),
+    ("fleet_creds", Destination::Coordinator),
+    ("fleet_cert", Destination::Coordinator),
+    ("fleet_key", Destination::Coordinator),
     ("fleet_log", Destination::Coordinator),
     ("dry_run", Destination::Coordinator),
     ("kubernetes", Destination::Coordinator),
@@ -199,5 +202,8 @@ pub(super) const NOT_OF_POD: &[&str] = &[
     "markdown",
     "prometheus",
     "fleet_cacert",
+    "fleet_creds",
+    "fleet_cert",
+    "fleet_key",
     "check",
 ];
