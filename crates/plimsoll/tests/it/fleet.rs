@@ -19,7 +19,7 @@ pub(crate) struct AgentProcess {
 }
 
 impl AgentProcess {
-    fn start(server: &NatsServer, name: &str, flags: &[&str]) -> Self {
+    pub(crate) fn start(server: &NatsServer, name: &str, flags: &[&str]) -> Self {
         let url = server.url();
         let mut arguments = vec!["agent", "--nats", &url, "--name", name, "--cores", "2"];
         arguments.extend(flags);
@@ -39,7 +39,7 @@ impl AgentProcess {
         lines.iter().any(|line| line.contains(text))
     }
 
-    fn waits(self) -> Self {
+    pub(crate) fn waits(self) -> Self {
         eventually(|| self.has_said("waits for runs"));
         self
     }
@@ -62,7 +62,7 @@ pub(crate) fn agents(server: &NatsServer, flags: &[&str]) -> [AgentProcess; 2] {
 }
 
 /// The arguments of a run over two agents.
-fn fleet<'a>(url: &'a str, flags: &[&'a str], target: &'a str) -> Vec<&'a str> {
+pub(crate) fn fleet<'a>(url: &'a str, flags: &[&'a str], target: &'a str) -> Vec<&'a str> {
     let mut arguments = vec!["load", "--fleet", url, "--agents", "2", "--no-tui"];
     // Clocks are compared by round trips, which are long where other tests have the cores.
     arguments.extend(["--most-spread", "5s"]);
@@ -71,7 +71,7 @@ fn fleet<'a>(url: &'a str, flags: &[&'a str], target: &'a str) -> Vec<&'a str> {
     arguments
 }
 
-fn run(server: &NatsServer, flags: &[&str], target: &str) -> CommandOutput {
+pub(crate) fn run(server: &NatsServer, flags: &[&str], target: &str) -> CommandOutput {
     plimsoll(&fleet(&server.url(), flags, target))
 }
 
