@@ -25,6 +25,8 @@ pub struct RunOrder {
     pub program: String,
     /// What kind of run it is.
     pub work: Work,
+    /// Seconds of a tick of a plain load; at least one.
+    pub tick_seconds: u64,
     /// What agents run.
     pub command: Vec<Argument>,
     /// The files of the command.

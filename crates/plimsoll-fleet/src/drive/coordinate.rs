@@ -52,6 +52,8 @@ pub struct FleetRun<'a> {
     pub program: String,
     /// What kind of run it is.
     pub work: Work,
+    /// Seconds of a tick of a plain load; at least one.
+    pub tick_seconds: u64,
     /// What agents run.
     pub command: Vec<Argument>,
     /// The files of the command.
@@ -378,6 +380,7 @@ impl<'a> Driver<'a> {
             made_at: made_at.unwrap_or_default().as_secs(),
             program: self.run.program.clone(),
             work: self.run.work,
+            tick_seconds: self.run.tick_seconds,
             command: self.run.command.clone(),
             files: self.run.files.iter().map(OrderFile::entry).collect(),
             shares,

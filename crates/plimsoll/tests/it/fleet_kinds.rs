@@ -100,6 +100,23 @@ fn requests_of_a_file_go_along_with_their_names() {
 }
 
 #[test]
+fn longer_ticks_have_the_same_figures_in_fewer_rows() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let _agents = agents(&server, &[]);
+    let flags = ["--json", "-q", "100", "-z", "4s", "--fleet-tick", "2s"];
+    let summary = run(&server, &flags, &origin.url("/")).exits(0).json();
+    assert_eq!(summary["counts"]["ok"], 400);
+    assert_eq!(summary["latency"]["from_intended"]["count"], 400);
+    let ticks = summary["ticks"].as_array().unwrap();
+    let counts: Vec<_> = ticks.iter().map(|it| it["ok"].as_u64().unwrap()).collect();
+    assert_eq!(counts.iter().sum::<u64>(), 400);
+    assert!((2..=3).contains(&ticks.len()), "{counts:?}");
+    let output = run(&server, &["--fleet-tick", "1500ms"], &origin.url("/")).exits(2);
+    assert!(output.stderr.contains("whole seconds"), "{output}");
+}
+
+#[test]
 fn stages_of_both_are_those_of_one_run() {
     let server = NatsServer::start();
     let origin = Origin::hello();

@@ -23,13 +23,14 @@ mod show;
 use std::cell::RefCell;
 use std::fs;
 use std::sync::Arc;
+use std::time::Duration;
 
 use plimsoll_fleet::{
     FleetError, FleetPlan, FleetRun, FoundRun, LoadMerger, NatsPlan, NatsTransport, NotStarted,
     Note, Shares, SigningKey, Work, coordinate, fetch_files, find_run, new_run_name, tick_bytes,
 };
 use plimsoll_load::{Pacing, RunPart, RunPlan, Standing};
-use plimsoll_model::{AgentStanding, ByteSize};
+use plimsoll_model::AgentStanding;
 use plimsoll_report::files;
 use url::Url;
 
@@ -220,7 +221,7 @@ fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
         ));
     }
     if attached.is_none()
-        && let Some(line) = log_forecast(&plan, agents, fleet.fleet_log)
+        && let Some(line) = log_forecast(&plan, agents, fleet)
     {
         terminal::log_line(&line);
     }
@@ -237,6 +238,7 @@ fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
             files: order.files,
             attached,
             key: key.as_ref(),
+            tick_seconds: fleet.fleet_tick.as_secs(),
             most_log_bytes: fleet.fleet_log.0,
             keep: fleet.keep,
             interrupt: Arc::clone(&interrupt),
@@ -281,7 +283,7 @@ fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
 }
 
 /// Says so if the ticks of a run may be more than its log takes.
-fn log_forecast(plan: &RunPlan, agents: usize, most: ByteSize) -> Option<String> {
+fn log_forecast(plan: &RunPlan, agents: usize, fleet: &FleetArgs) -> Option<String> {
     let seconds = plan.stop.duration? + plan.warm_up;
     let per_second = match &plan.pacing {
         Pacing::Open { profile, .. } => Some(profile.average(seconds).per_second() / agents as f64),
@@ -292,7 +294,10 @@ fn log_forecast(plan: &RunPlan, agents: usize, most: ByteSize) -> Option<String>
     } else {
         0
     };
-    show::log_forecast(agents, seconds, tick_bytes(per_second, kinds), most)
+    let every = fleet.fleet_tick.as_secs();
+    let bytes = tick_bytes(per_second.map(|rate| rate * every as f64), kinds);
+    let ticks = Duration::from_secs(seconds.as_secs().div_ceil(every));
+    show::log_forecast(agents, ticks, bytes, fleet.fleet_log)
 }
 
 /// Connects to a broker. Both commands of a fleet connect by this.

@@ -39,6 +39,7 @@ pub(super) fn parts(
             fleet: plan,
             program: env!("CARGO_PKG_VERSION").to_owned(),
             work: Work::Load,
+            tick_seconds: 1,
             command: Vec::new(),
             files: Vec::new(),
             attached: None,

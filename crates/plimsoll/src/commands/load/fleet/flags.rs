@@ -15,6 +15,9 @@ pub(crate) const DEFAULT_GROUP: &str = "default";
 /// How long agents may take to read files, find their targets and start their workers.
 pub(super) const READY_WAIT: Duration = Duration::from_mins(2);
 
+/// With longer ticks nothing is seen of a run.
+const MOST_TICK: Duration = Duration::from_mins(1);
+
 /// A log of fewer bytes has no room for the order of a run.
 const LEAST_LOG: u64 = 64 << 10;
 
@@ -78,6 +81,10 @@ pub(crate) struct FleetArgs {
     #[arg(long, value_name = "FILE", requires = "fleet_cert")]
     pub(crate) fleet_key: Option<PathBuf>,
 
+    /// Time between two ticks of an agent, whole seconds; longer ones make the log smaller, and rows and plots coarser
+    #[arg(long, value_name = "TIME", value_parser = tick, default_value = "1s", requires = "fleet")]
+    pub(crate) fleet_tick: Duration,
+
     /// Largest log of the run on the broker, which has a tick of each agent a second; the run ends when it is full
     // A broker reserves this much when the run begins.
     #[arg(long, value_name = "SIZE", value_parser = log_size, default_value = "256MiB", requires = "fleet")]
@@ -116,6 +123,17 @@ pub(crate) enum OnAgentLoss {
     Stop,
     /// Go on with the others
     Continue,
+}
+
+/// Whole seconds of a tick.
+fn tick(text: &str) -> Result<Duration, String> {
+    let every = number::positive_duration(text)?;
+    let is_whole = every.subsec_nanos() == 0 && every <= MOST_TICK;
+    if is_whole {
+        Ok(every)
+    } else {
+        Err("must be whole seconds, 60 at most".to_owned())
+    }
 }
 
 /// The size of a log: a run has an order and ends of agents beside its ticks.

@@ -73,6 +73,11 @@ impl<'a> ScriptFleet<'a> {
             let message = "goes on with plain loads only";
             return Err(config(Problem::with("--attach", message)));
         }
+        if args.fleet_tick != TICK_EVERY {
+            let message =
+                "goes with plain loads only: agents that run scripts send a tick a second";
+            return Err(config(Problem::with("--fleet-tick", message)));
+        }
         if args.sign.is_none() {
             // What a script connects to is known when it runs: unsigned ones reach loopback only.
             let checked = check_loopback(url, Some(true));
@@ -141,6 +146,7 @@ impl ScriptParts for ScriptFleet<'_> {
                 fleet: fleet_plan(self.args, agents, self.most_users),
                 program: env!("CARGO_PKG_VERSION").to_owned(),
                 work: Work::Script,
+                tick_seconds: 1,
                 command: self.command.clone(),
                 files: vec![self.archive.clone()],
                 attached: None,

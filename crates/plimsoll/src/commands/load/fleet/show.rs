@@ -49,15 +49,15 @@ pub(super) fn note(note: &Note) -> String {
 
 /// A line before the start if the log may be too small.
 ///
-/// - `seconds`: length of the run.
+/// - `ticks`: of each agent, a second each.
 /// - `of_tick`: bytes of a tick, about.
 pub(super) fn log_forecast(
     agents: usize,
-    seconds: Duration,
+    ticks: Duration,
     of_tick: u64,
     most: ByteSize,
 ) -> Option<String> {
-    let ticks = (agents as u64).saturating_mul(seconds.as_secs());
+    let ticks = (agents as u64).saturating_mul(ticks.as_secs());
     let bytes = ByteSize(ticks.saturating_mul(of_tick));
     (bytes > most).then(|| {
         format!(

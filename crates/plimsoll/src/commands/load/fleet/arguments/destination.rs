@@ -151,6 +151,7 @@ pub(super) const FLAGS: &[(&str, Destination)] = &[
     ("fleet_creds", Destination::Coordinator),
     ("fleet_cert", Destination::Coordinator),
     ("fleet_key", Destination::Coordinator),
+    ("fleet_tick", Destination::Coordinator),
     ("fleet_log", Destination::Coordinator),
     ("dry_run", Destination::Coordinator),
     ("kubernetes", Destination::Coordinator),
@@ -187,6 +188,7 @@ pub(super) const OF_POD: &[&str] = &[
     "agent_timeout",
     "on_agent_loss",
     "most_spread",
+    "fleet_tick",
     "fleet_log",
     "keep",
 ];
