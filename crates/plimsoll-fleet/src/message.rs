@@ -40,9 +40,16 @@ pub fn tick_bytes(per_second: Option<f64>, histograms: usize) -> u64 {
     const OF_REQUEST: f64 = 64.0;
 
     let most = MOST.saturating_mul(1 + histograms as u64);
-    per_second.map_or(most, |rate| {
-        most.min(LEAST.saturating_add((rate * OF_REQUEST) as u64))
-    })
+    let of_rate = |rate: f64| {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a rate is not negative, and a cast of a float stays within its type"
+        )]
+        let bytes = (rate * OF_REQUEST) as u64;
+        most.min(LEAST.saturating_add(bytes))
+    };
+    per_second.map_or(most, of_rate)
 }
 
 /// Subjects and names of a run on the broker.

@@ -326,7 +326,7 @@ impl<'a> Driver<'a> {
                         self.publish(&RunNames::call(&self.run.group), call);
                     }
                     CoordinatorOutput::Order { shares, instances } => {
-                        self.order(shares, instances)?
+                        self.order(shares, instances)?;
                     }
                     CoordinatorOutput::Live(message) => {
                         let message = encode_signed(&self.run.run, message, self.run.key);

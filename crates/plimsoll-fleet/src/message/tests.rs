@@ -47,8 +47,8 @@ fn bytes_of_tick(rate: u64) -> u64 {
     let (mut times, mut waits, mut reads) = (Times::new(), Histogram::new(), Histogram::new());
     for _ in 0..rate {
         let sum: f64 = (0..12).map(|_| random.f64()).sum();
-        let nanos = 1e6 * (0.8 * (sum - 6.0)).exp();
-        let duration = Duration::from_nanos(nanos as u64);
+        let seconds = 1e-3 * (0.8 * (sum - 6.0)).exp();
+        let duration = Duration::from_secs_f64(seconds);
         times.record(duration);
         waits.record(duration);
         reads.record(Duration::from_micros(random.u64(1..50)));

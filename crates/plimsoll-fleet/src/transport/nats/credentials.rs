@@ -6,7 +6,7 @@ use std::path::Path;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-/// Characters of a seed. Source: "NKeys", docs.nats.io: two bytes, 32 bytes of the seed and two of a checksum, in base32.
+/// Characters of a seed. Source: the page on nkeys of docs.nats.io: two bytes, 32 bytes of the seed and two of a checksum, in base32.
 const SEED: usize = 58;
 
 /// Who a URL says that the client is.

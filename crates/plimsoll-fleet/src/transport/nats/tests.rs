@@ -30,7 +30,7 @@ fn a_broker_without_streams_is_refused_with_the_reason() {
     assert!(error.to_string().contains("nats-server -js"), "{error}");
 }
 
-/// From "NKeys", docs.nats.io.
+/// From the page on nkeys of docs.nats.io.
 const SEED: &str = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY";
 const PUBLIC: &str = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4";
 

@@ -30,7 +30,7 @@ use plimsoll_fleet::{
     Note, Shares, SigningKey, Work, coordinate, fetch_files, find_run, new_run_name, tick_bytes,
 };
 use plimsoll_load::{Pacing, RunPart, RunPlan, Standing};
-use plimsoll_model::AgentStanding;
+use plimsoll_model::{AgentStanding, Rate};
 use plimsoll_report::files;
 use url::Url;
 
@@ -122,7 +122,7 @@ fn dry(args: &Args, url: &str, agents: usize) -> Result<Exit, Failed> {
 }
 
 fn print_parts(parts: &Shares, plan: &RunPlan) -> Result<Exit, Failed> {
-    let rate = plan.average_rate().map(|rate| rate.per_second());
+    let rate = plan.average_rate().map(Rate::per_second);
     let count = |part: RunPart| part.connections(plan);
     terminal::print(&dry_run::table(parts, "connections", &count, rate))
         .map_err(|error| Problem::caused_by(&error).could_not_run())?;

@@ -20,7 +20,7 @@ use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
-/// Bytes that a `ConfigMap` takes, with its text around them. Source: kubernetes.io, "ConfigMaps".
+/// Bytes that a `ConfigMap` takes, with its text around them. Source: the page about them of kubernetes.io.
 const MOST_FILE_BYTES: usize = 900 << 10;
 
 /// Prints the manifests of a plain load.

@@ -107,6 +107,10 @@ pub(super) fn agents(outcome: &FleetOutcome, started: &str, ok: &str) -> String 
     text
 }
 
+fn millis(duration: Duration) -> String {
+    format!("{:.1} ms", duration.as_secs_f64() * 1e3)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,8 +126,4 @@ mod tests {
              full (--fleet-log SIZE)"
         );
     }
-}
-
-fn millis(duration: Duration) -> String {
-    format!("{:.1} ms", duration.as_secs_f64() * 1e3)
 }

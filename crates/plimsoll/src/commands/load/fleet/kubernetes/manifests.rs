@@ -98,13 +98,7 @@ fn agents(run: &ClusterRun) -> Value {
             }
         }
     });
-    let mut pod = pod(
-        run,
-        "agent",
-        &arguments,
-        vec![broker(run), index],
-        "trust.pem",
-    );
+    let mut pod = pod(run, "agent", &arguments, &[broker(run), index], "trust.pem");
     pod["affinity"] = json!({
         "podAntiAffinity": {
             "preferredDuringSchedulingIgnoredDuringExecution": [{
@@ -122,13 +116,19 @@ fn agents(run: &ClusterRun) -> Value {
         "requests": { "cpu": cores, "memory": memory },
         "limits": { "cpu": cores, "memory": memory },
     });
-    job(run, &format!("{}-agents", run.name), "agent", pod, |spec| {
-        spec["completionMode"] = json!("Indexed");
-        spec["completions"] = json!(run.agents);
-        spec["parallelism"] = json!(run.agents);
-        // Before the start a pod may move to another node; a run that has lost an agent has ended.
-        spec["backoffLimit"] = json!(run.agents);
-    })
+    job(
+        run,
+        &format!("{}-agents", run.name),
+        "agent",
+        &pod,
+        |spec| {
+            spec["completionMode"] = json!("Indexed");
+            spec["completions"] = json!(run.agents);
+            spec["parallelism"] = json!(run.agents);
+            // Before the start a pod may move to another node; a run that has lost an agent has ended.
+            spec["backoffLimit"] = json!(run.agents);
+        },
+    )
 }
 
 fn coordinator(run: &ClusterRun) -> Value {
@@ -156,7 +156,7 @@ fn coordinator(run: &ClusterRun) -> Value {
         }
         Argument::File(name) => format!("{folder}/{name}"),
     }));
-    let mut pod = pod(run, "coordinator", &arguments, vec![broker(run)], "key.pem");
+    let mut pod = pod(run, "coordinator", &arguments, &[broker(run)], "key.pem");
     // Values of `--var NAME`.
     pod["containers"][0]["envFrom"] = json!([{ "secretRef": { "name": run.secret } }]);
     pod["containers"][0]["resources"] = json!({
@@ -180,7 +180,7 @@ fn coordinator(run: &ClusterRun) -> Value {
             }),
         );
     }
-    job(run, &run.name, "coordinator", pod, |spec| {
+    job(run, &run.name, "coordinator", &pod, |spec| {
         // The exit code is that of the run: another one would be another run.
         spec["backoffLimit"] = json!(0);
     })
@@ -194,7 +194,7 @@ fn job(
     run: &ClusterRun,
     name: &str,
     component: &str,
-    pod: Value,
+    pod: &Value,
     set: impl FnOnce(&mut Value),
 ) -> Value {
     let mut spec = json!({});
@@ -211,7 +211,7 @@ fn job(
 }
 
 /// - `key`: the file of the Secret that the pod has.
-fn pod(run: &ClusterRun, name: &str, arguments: &[String], env: Vec<Value>, key: &str) -> Value {
+fn pod(run: &ClusterRun, name: &str, arguments: &[String], env: &[Value], key: &str) -> Value {
     json!({
         "restartPolicy": "Never",
         "automountServiceAccountToken": false,
