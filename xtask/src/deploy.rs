@@ -3,11 +3,13 @@
 //! - Unit files: `systemd-analyze verify` and `security`; then each command is started as systemd starts it, and has to report that it is ready,
 //!   alive, reloading and stopping.
 //! - The chart: rendered by Helm and validated against the JSON schemas of the Kubernetes API; selectors, ports and mounts have to meet.
+//! - The manifests of `load --kubernetes`: by the same schemas.
 //! - The compose file: its gateway has to lead to its site and its mock.
 //! - Dashboards and alerts: `promtool`; then Prometheus scrapes running servers, and every query has to find something.
 
 mod chart;
 mod compose;
+mod fleet;
 mod metrics;
 mod units;
 
@@ -68,6 +70,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     if !arguments.no_chart {
         let helm = arguments.helm.as_deref();
         outcomes.push(chart::check(root, &target, &program, &directory, helm));
+        outcomes.push(fleet::check(root, &target, &program, &directory));
     }
     // A leftover lies in the target directory.
     fs::remove_dir_all(&directory).ok();

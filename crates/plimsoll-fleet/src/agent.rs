@@ -64,6 +64,7 @@ enum State {
 #[derive(Debug)]
 pub struct Agent {
     name: String,
+    instance: String,
     cores: usize,
     program: String,
     orphan_timeout: Duration,
@@ -75,14 +76,18 @@ pub struct Agent {
     ticks: u64,
     checksum: Checksum,
     problem: Option<String>,
+    /// Why a message could not be added to the log.
+    unlogged: Option<String>,
     outputs: Vec<AgentOutput>,
 }
 
 impl Agent {
     /// - `name`: unlike that of any other agent.
+    /// - `instance`: unlike that of any other process.
     /// - `program`: its version.
     pub fn new(
         name: &str,
+        instance: &str,
         cores: usize,
         program: &str,
         orphan_timeout: Duration,
@@ -90,6 +95,7 @@ impl Agent {
     ) -> Self {
         Self {
             name: name.to_owned(),
+            instance: instance.to_owned(),
             cores,
             program: program.to_owned(),
             orphan_timeout,
@@ -100,6 +106,7 @@ impl Agent {
             ticks: 0,
             checksum: Checksum::default(),
             problem: None,
+            unlogged: None,
             outputs: Vec::new(),
         }
     }
@@ -144,7 +151,8 @@ impl Agent {
         if self.state != State::Offered && now >= self.next_alive {
             self.next_alive = now + BEAT_EVERY;
             let agent = self.name.clone();
-            self.live(ToCoordinator::Alive { agent });
+            let problem = self.unlogged.clone();
+            self.live(ToCoordinator::Alive { agent, problem });
         }
         if now >= self.heard + self.orphan_timeout {
             self.orphaned();
@@ -161,6 +169,7 @@ impl Agent {
                 self.ticks = 0;
                 self.checksum = Checksum::default();
                 self.problem = None;
+                self.unlogged = None;
                 self.outputs.push(AgentOutput::Join(self.run.clone()));
                 self.offer();
             }
@@ -294,6 +303,18 @@ impl Agent {
         self.outputs.push(AgentOutput::Log(done));
     }
 
+    /// A message could not be added to the log, so the figures have a gap: the part ends, and signs of life say why.
+    pub fn unlogged(&mut self, reason: &str, now: Instant) {
+        if self.state == State::Idle || self.unlogged.is_some() {
+            return;
+        }
+        self.unlogged = Some(reason.to_owned());
+        self.next_alive = now;
+        if self.state == State::Running {
+            self.outputs.push(AgentOutput::EndPart { is_urgent: false });
+        }
+    }
+
     /// The agent is to end: it leaves its run.
     pub fn interrupt(&mut self, is_urgent: bool) {
         match self.state {
@@ -332,6 +353,7 @@ impl Agent {
     fn offer(&mut self) {
         let offer = ToCoordinator::Offer {
             agent: self.name.clone(),
+            instance: self.instance.clone(),
             cores: self.cores,
             program: self.program.clone(),
         };

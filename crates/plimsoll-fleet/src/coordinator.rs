@@ -5,6 +5,8 @@
 
 mod member;
 
+mod offers;
+
 mod output;
 
 use std::time::{Duration, Instant};
@@ -16,19 +18,9 @@ use plimsoll_model::with_causes;
 use crate::merge::UnionError;
 use crate::message::{Checksum, Shares, ToAgents, ToCoordinator};
 use crate::probe::{ClockOffset, spread};
-use crate::share::shares;
 
 /// Time between two calls for agents.
 const CALL_EVERY: Duration = Duration::from_millis(500);
-
-/// Cores that an agent is taken to have, at most.
-const MOST_CORES: usize = 4096;
-
-/// Whether a text can be the name of an agent: nothing else is shown to people.
-fn is_name(text: &str) -> bool {
-    let is_part = |it: u8| it.is_ascii_alphanumeric() || b"-_.".contains(&it);
-    (1..=64).contains(&text.len()) && text.bytes().all(is_part)
-}
 
 /// Time between two signs of life.
 pub(crate) const BEAT_EVERY: Duration = Duration::from_secs(1);
@@ -53,6 +45,8 @@ pub struct FleetPlan {
     pub most_spread: Duration,
     /// Connections of the run.
     pub connections: usize,
+    /// Whether to end when the parts are known, before anything is sent to agents.
+    pub is_dry: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -108,7 +102,7 @@ impl Coordinator {
     /// - `is_stopping`: whether the run was stopped already.
     pub fn attached(plan: FleetPlan, parts: &Shares, is_stopping: bool, now: Instant) -> Self {
         let members = parts.iter().map(|(agent, share)| {
-            let mut member = Member::new(agent.clone(), share.workers, now, now);
+            let mut member = Member::new(agent.clone(), String::new(), share.workers, now, now);
             member.share = *share;
             member
         });
@@ -164,6 +158,10 @@ impl Coordinator {
         }
         match self.state {
             State::Gathering { since } => {
+                self.replace_silent(now);
+                if !matches!(self.state, State::Gathering { .. }) {
+                    return;
+                }
                 if now >= since + self.plan.agent_wait {
                     self.fail(NotStarted::TooFew {
                         have: self.members.len(),
@@ -200,8 +198,14 @@ impl Coordinator {
 
     /// Takes a message of an agent.
     pub fn receive(&mut self, message: ToCoordinator, now: Instant) {
-        if let ToCoordinator::Offer { agent, cores, .. } = message {
-            self.offer(agent, cores, now);
+        if let ToCoordinator::Offer {
+            agent,
+            instance,
+            cores,
+            ..
+        } = message
+        {
+            self.offer(agent, instance, cores, now);
             return;
         }
         let agent = message.agent();
@@ -213,6 +217,10 @@ impl Coordinator {
             return;
         }
         match message {
+            ToCoordinator::Alive {
+                problem: Some(problem),
+                ..
+            } => self.lose(position, problem),
             ToCoordinator::Offer { .. } | ToCoordinator::Alive { .. } => {}
             ToCoordinator::Ready { problem, agent } => self.ready(position, agent, problem, now),
             ToCoordinator::Echo { number, at_us, .. } => {
@@ -342,52 +350,6 @@ impl Coordinator {
     /// Agents that something is still expected of.
     fn expected(&self) -> impl Iterator<Item = &Member> {
         self.members.iter().filter(|member| !member.is_over())
-    }
-
-    fn offer(&mut self, agent: String, cores: usize, now: Instant) {
-        let is_known = self.members.iter().any(|it| it.agent == agent);
-        let State::Gathering { .. } = self.state else {
-            return;
-        };
-        if is_known || !is_name(&agent) {
-            return;
-        }
-        let cores = cores.clamp(1, MOST_CORES);
-        self.members
-            .push(Member::new(agent.clone(), cores, self.epoch, now));
-        self.outputs.push(CoordinatorOutput::Note(Note::Joined {
-            agent,
-            cores,
-            have: self.members.len(),
-            wanted: self.plan.agents,
-        }));
-        if self.members.len() == self.plan.agents {
-            self.order(now);
-        }
-    }
-
-    fn order(&mut self, now: Instant) {
-        // By name, so that the same agents have the same parts in the next run.
-        self.members
-            .sort_by(|one, other| one.agent.cmp(&other.agent));
-        let cores: Vec<_> = self.members.iter().map(|it| it.cores).collect();
-        match shares(&cores, self.plan.connections) {
-            Err(agents) => self.fail(NotStarted::TooMany {
-                agents,
-                connections: self.plan.connections,
-            }),
-            Ok(shares) => {
-                for (member, share) in self.members.iter_mut().zip(shares) {
-                    member.share = share;
-                    member.heard = now;
-                }
-                let shares = self.members.iter();
-                let shares = shares.map(|it| (it.agent.clone(), it.share));
-                self.outputs
-                    .push(CoordinatorOutput::Order(shares.collect()));
-                self.state = State::Preparing { since: now };
-            }
-        }
     }
 
     fn ready(&mut self, position: usize, agent: String, problem: Option<String>, now: Instant) {

@@ -1,18 +1,18 @@
 //! What becomes of the figures of agents: the seam between the coordinator's loop and the kinds of runs.
 
+mod parts;
+
 use std::error::Error;
 use std::time::{Duration, SystemTime};
 
 use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::{PartReport, RunPlan, Standing, Union, UnionEnd, UnionSecond};
-use plimsoll_model::{RunSummary, Saturation, Threshold};
+use plimsoll_model::{AgentStanding, RunSummary, Threshold};
 use plimsoll_observe::{AttachError, NamedTarget, SampleSource};
 
+use self::parts::PartSums;
 use crate::coordinator::{MemberEnd, MemberSecond};
-use crate::message::{Checksum, Counted, FiguresError};
-
-/// A start that is later than this on an agent is reported.
-const LATE: Duration = Duration::from_millis(20);
+use crate::message::{Checksum, Counted, FiguresError, Shares};
 
 /// Why the figures of agents cannot be merged.
 #[derive(Debug, thiserror::Error)]
@@ -43,8 +43,8 @@ pub trait Merger {
 
     /// The run starts.
     ///
-    /// - `workers`, `agents`: how many there are.
-    fn begin(&mut self, workers: usize, agents: usize, started: SystemTime);
+    /// - `shares`: the parts of the agents; members have their order.
+    fn begin(&mut self, shares: &Shares, started: SystemTime);
 
     /// Adds what an agent has counted; returns its checksum.
     fn merge_second(&mut self, second: &MemberSecond) -> Result<Checksum, UnionError>;
@@ -56,13 +56,17 @@ pub trait Merger {
     fn look(&mut self) -> Option<String>;
 }
 
+/// Called with the figures of all agents in a second, and with the agents side by side.
+pub type OnTick<'a> = &'a mut dyn FnMut(&Standing<'_>, &[AgentStanding]);
+
 /// Merges plain loads.
 pub struct LoadMerger<'a> {
     plan: &'a RunPlan,
     thresholds: &'a [Threshold],
     observed: &'a [NamedTarget],
-    on_tick: &'a mut dyn FnMut(&Standing<'_>),
+    on_tick: OnTick<'a>,
     union: Option<Union>,
+    parts: Option<PartSums>,
     is_breached: bool,
     /// Their samples, opened before the start.
     sources: Vec<(String, Box<dyn SampleSource>)>,
@@ -82,12 +86,12 @@ impl<'a> LoadMerger<'a> {
     /// - `plan`: its workers are set by those of the agents.
     /// - `thresholds`: on the figures of all agents.
     /// - `observed`: servers that are observed by name beside the run; the first one is its target.
-    /// - `on_tick`: called once a second, with these figures.
+    /// - `on_tick`: called once a second.
     pub fn new(
         plan: &'a RunPlan,
         thresholds: &'a [Threshold],
         observed: &'a [NamedTarget],
-        on_tick: &'a mut dyn FnMut(&Standing<'_>),
+        on_tick: OnTick<'a>,
     ) -> Self {
         Self {
             plan,
@@ -95,6 +99,7 @@ impl<'a> LoadMerger<'a> {
             observed,
             on_tick,
             union: None,
+            parts: None,
             is_breached: false,
             sources: Vec::new(),
             problem: None,
@@ -136,8 +141,9 @@ impl<'a> LoadMerger<'a> {
             is_interrupted,
         };
         let mut summary = union.finish(&complete, self.observed, end);
+        summary.agents = self.parts?.figures(members, &reports);
         let warnings = &mut summary.conditions.warnings;
-        warnings.extend(cautions(members, &reports));
+        warnings.extend(parts::together(&summary.agents));
         let lacks = members.iter().filter_map(MemberEnd::lack);
         let lacks: Vec<_> = lacks.map(|lack| format!("incomplete: {lack}")).collect();
         warnings.splice(0..0, lacks);
@@ -151,20 +157,23 @@ impl Merger for LoadMerger<'_> {
         Ok(None)
     }
 
-    fn begin(&mut self, workers: usize, agents: usize, started: SystemTime) {
+    fn begin(&mut self, shares: &Shares, started: SystemTime) {
         let plan = RunPlan {
-            workers,
+            workers: shares.values().next().map_or(0, |share| share.of),
             ..self.plan.clone()
         };
         // A run that is taken over is not set up again.
         self.problem = self.observe().err().map(|error| error.to_string());
         let sources = std::mem::take(&mut self.sources);
-        let union = Union::new(plan, agents, self.thresholds, sources, started);
+        let union = Union::new(plan, shares.len(), self.thresholds, sources, started);
+        self.parts = Some(PartSums::new(shares, &union.empty_interval()));
         self.union = Some(union);
     }
 
     fn merge_second(&mut self, second: &MemberSecond) -> Result<Checksum, UnionError> {
-        let (Some(union), Counted::Load(figures)) = (&mut self.union, &second.figures) else {
+        let (Some(union), Some(parts), Counted::Load(figures)) =
+            (&mut self.union, &mut self.parts, &second.figures)
+        else {
             return Err(UnionError::Kind);
         };
         let mut interval = union.empty_interval();
@@ -177,13 +186,19 @@ impl Merger for LoadMerger<'_> {
             is_last: second.is_last,
             interval,
         };
-        self.is_breached |= union.merge_second(second, self.on_tick);
+        parts.add(&second);
+        let on_tick = &mut self.on_tick;
+        let mut on_tick = |standing: &Standing<'_>| on_tick(standing, parts.standings());
+        self.is_breached |= union.merge_second(second, &mut on_tick);
         Ok(checksum)
     }
 
     fn give_up(&mut self, member: usize) {
-        if let Some(union) = &mut self.union {
-            self.is_breached |= union.give_up(member, self.on_tick);
+        if let (Some(union), Some(parts)) = (&mut self.union, &mut self.parts) {
+            parts.give_up(member);
+            let on_tick = &mut self.on_tick;
+            let mut on_tick = |standing: &Standing<'_>| on_tick(standing, parts.standings());
+            self.is_breached |= union.give_up(member, &mut on_tick);
         }
     }
 
@@ -191,32 +206,4 @@ impl Merger for LoadMerger<'_> {
         let breach = self.is_breached.then_some("a threshold was breached");
         self.problem.clone().or(breach.map(str::to_owned))
     }
-}
-
-/// Doubts about single agents.
-fn cautions(members: &[MemberEnd], reports: &[Option<PartReport>]) -> Vec<String> {
-    let mut cautions = Vec::new();
-    for (member, report) in members.iter().zip(reports) {
-        let Some(report) = report else { continue };
-        let agent = &member.agent;
-        match report.saturated {
-            Some(Saturation::Cpu { percent }) => cautions.push(format!(
-                "agent {agent} was the limit: a worker used {percent:.0} % of its core"
-            )),
-            Some(Saturation::Lag { p99 }) => cautions.push(format!(
-                "agent {agent} was the limit: it started requests up to {:.1} ms late (p99) although connections were free",
-                p99.as_secs_f64() * 1e3
-            )),
-            None => {}
-        }
-        if report.late >= LATE {
-            cautions.push(format!(
-                "agent {agent} started {:.0} ms after the others",
-                report.late.as_secs_f64() * 1e3
-            ));
-        }
-        let warnings = report.warnings.iter();
-        cautions.extend(warnings.map(|warning| format!("agent {agent}: {warning}")));
-    }
-    cautions
 }

@@ -29,6 +29,29 @@ use crate::trust::{SigningKey, TrustedKeys};
 /// The version of the messages. Another number is another format.
 pub const VERSION: u32 = 1;
 
+/// About how many bytes a tick has.
+///
+/// - `per_second`: requests that an agent makes in a second; `None` if that is not known.
+/// - `histograms`: of durations that it has, beside those that every load has.
+pub fn tick_bytes(per_second: Option<f64>, histograms: usize) -> u64 {
+    // A histogram has as many entries as different durations, and no more than buckets in their range: some 600.
+    const MOST: u64 = 32 << 10;
+    const LEAST: u64 = 2 << 10;
+    const OF_REQUEST: f64 = 64.0;
+
+    let most = MOST.saturating_mul(1 + histograms as u64);
+    let of_rate = |rate: f64| {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a rate is not negative, and a cast of a float stays within its type"
+        )]
+        let bytes = (rate * OF_REQUEST) as u64;
+        most.min(LEAST.saturating_add(bytes))
+    };
+    per_second.map_or(most, of_rate)
+}
+
 /// Subjects and names of a run on the broker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunNames {
@@ -161,6 +184,8 @@ pub enum ToCoordinator {
     Offer {
         /// Its name, unlike that of any other.
         agent: String,
+        /// This process, unlike any other: two of one name are told apart by it.
+        instance: String,
         /// Cores that it may use.
         cores: usize,
         /// Version of its program.
@@ -186,6 +211,9 @@ pub enum ToCoordinator {
     Alive {
         /// Its name.
         agent: String,
+        /// Why it could not add to the log; what it counts from then on is missing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        problem: Option<String>,
     },
     /// What was counted since the last one, in the log.
     Tick {
@@ -224,7 +252,7 @@ impl ToCoordinator {
             Self::Offer { agent, .. }
             | Self::Ready { agent, .. }
             | Self::Echo { agent, .. }
-            | Self::Alive { agent }
+            | Self::Alive { agent, .. }
             | Self::Tick { agent, .. }
             | Self::Done { agent, .. } => agent,
         }
@@ -276,6 +304,9 @@ pub fn decode<B: DeserializeOwned>(payload: &[u8]) -> Result<Envelope<B>, Messag
     }
     serde_json::from_slice(payload).map_err(wrong)
 }
+
+/// The processes that make the parts of a run, by the names of their agents.
+pub type Instances = BTreeMap<String, String>;
 
 /// The parts of a run by the names of their agents.
 pub type Shares = BTreeMap<String, Share>;

@@ -24,6 +24,7 @@ fn plan(agents: usize) -> FleetPlan {
         goes_on_without: false,
         most_spread: Duration::from_millis(50),
         connections: 50,
+        is_dry: false,
     }
 }
 
@@ -90,6 +91,80 @@ fn an_agent_that_arrives_late_takes_part_and_one_too_many_does_not() {
     assert_eq!(ticks, [4, 4]);
     assert_eq!(problems, [None, None]);
     assert_eq!(world.agents[2].started, None);
+}
+
+#[test]
+fn two_agents_of_one_name_are_refused_with_both() {
+    for (arrives, wanted) in [(0, 2), (3, 2), (0, 1)] {
+        let mut world = World::new(plan(wanted), 2, 4);
+        world.rename(1, "agent-0");
+        world.agents[1].arrives = arrives * SECOND;
+        world.run();
+        let Some(Ending::NotStarted(NotStarted::SameName { agent, instances })) = &world.ending
+        else {
+            panic!("{:?}", world.ending);
+        };
+        assert_eq!(agent, "agent-0");
+        let mut both = instances.clone();
+        both.sort();
+        assert_eq!(both, ["process-0", "process-1"]);
+        assert!(world.agents.iter().all(|it| it.machine.is_idle()));
+    }
+}
+
+#[test]
+fn an_agent_that_is_started_again_before_the_run_is_the_same_agent() {
+    let mut world = World::new(plan(2), 3, 4);
+    world.rename(1, "agent-0");
+    world.fault(Fault::Kill {
+        agent: 0,
+        at: 2 * SECOND,
+    });
+    world.agents[1].arrives = 3 * SECOND;
+    world.agents[2].arrives = 4 * SECOND;
+    world.run();
+    assert_eq!(outcome(&world), (vec![4, 4], vec![None, None]));
+    assert!(world.agents[1].started.is_some() && world.agents[2].started.is_some());
+}
+
+#[test]
+fn a_log_that_is_full_ends_the_run_with_what_it_has() {
+    let mut world = World::new(plan(2), 2, 60);
+    world.fault(Fault::FillLog { at: 8 * SECOND });
+    world.run();
+    let (ticks, problems) = outcome(&world);
+    for problem in problems {
+        assert_eq!(problem.as_deref(), Some("the log is full"));
+    }
+    assert!(ticks.iter().all(|it| (3..9).contains(it)), "{ticks:?}");
+    assert!(world.agents.iter().all(|it| it.machine.is_idle()));
+}
+
+#[test]
+fn a_dry_run_says_who_would_make_what_and_starts_nothing() {
+    let plan = FleetPlan {
+        is_dry: true,
+        ..plan(2)
+    };
+    let mut world = World::new(plan, 2, 4);
+    world.run();
+    assert_eq!(world.ending, Some(Ending::NotStarted(NotStarted::Dry)));
+    let parts = world.notes.iter().find_map(|note| match note {
+        Note::Parts(parts) => Some(parts.clone()),
+        _ => None,
+    });
+    let parts = parts.unwrap();
+    let workers: Vec<_> = parts
+        .values()
+        .map(|it| (it.first, it.workers, it.of))
+        .collect();
+    assert_eq!(workers, [(0, 2, 4), (2, 2, 4)]);
+    assert!(
+        world
+            .agents
+            .iter()
+            .all(|it| it.started.is_none() && it.machine.is_idle())
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
-use crate::message::Shares;
+use crate::message::{Instances, Shares};
 use crate::transport::TransportError;
 
 /// Bytes of all files of a run, at most.
@@ -25,12 +25,16 @@ pub struct RunOrder {
     pub program: String,
     /// What kind of run it is.
     pub work: Work,
+    /// Seconds of a tick of a plain load; at least one.
+    pub tick_seconds: u64,
     /// What agents run.
     pub command: Vec<Argument>,
     /// The files of the command.
     pub files: Vec<FileEntry>,
     /// The parts of the agents.
     pub shares: Shares,
+    /// The process that makes each part: another one of the same name makes none.
+    pub instances: Instances,
 }
 
 /// The kinds of runs.

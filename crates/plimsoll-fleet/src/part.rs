@@ -1,5 +1,7 @@
 //! What an agent makes of an order: the seam between the agent's loop and the kinds of runs.
 
+mod ticks;
+
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Instant;
@@ -7,7 +9,8 @@ use std::time::Instant;
 use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::{Interrupt, PartHooks, PartSecond, RunPlan, run_part};
 
-use crate::message::{AgentReport, Checksum, Counted, Figures};
+use self::ticks::Ticks;
+use crate::message::{AgentReport, Checksum, Counted};
 use crate::order::{OrderFile, RunOrder};
 use crate::share::Share;
 
@@ -86,6 +89,8 @@ pub struct LoadPart {
     pub plan: RunPlan,
     /// The share of this agent.
     pub share: Share,
+    /// Seconds of a tick; at least one.
+    pub tick_seconds: u64,
     /// Facts of this machine.
     pub facts: RunFacts,
     /// Kept until the end: files that the run reads.
@@ -103,14 +108,11 @@ impl PreparedPart for LoadPart {
             on_tick,
         } = control;
         let mut start = || start().map(|start| start.at);
+        let mut ticks = Ticks::new(self.tick_seconds, self.plan.warm_up);
         let mut on_second = |second: PartSecond<'_>| {
-            on_tick(PartTick {
-                at_us: u64::try_from(second.at.as_micros()).unwrap_or(u64::MAX),
-                grace: second.grace,
-                is_last: second.is_last,
-                figures: Counted::Load(Box::new(Figures::from_interval(second.interval))),
-                checksum: Checksum::from_interval(second.interval),
-            });
+            for tick in ticks.add(&second) {
+                on_tick(tick);
+            }
         };
         let mut hooks = PartHooks {
             interrupt,

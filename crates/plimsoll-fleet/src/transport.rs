@@ -52,6 +52,10 @@ pub struct TransportError {
     pub reason: String,
 }
 
+/// Why a log takes no more; the text is for the person who started the run.
+pub(crate) const LOG_IS_FULL: &str =
+    "the log of the run is full: allow more with `load --fleet-log SIZE`";
+
 impl TransportError {
     /// The error of an attempt.
     pub fn new(action: &'static str, reason: impl fmt::Display) -> Self {
@@ -73,9 +77,16 @@ pub trait FleetTransport: Send + Sync + fmt::Debug {
     /// Makes the log of a run. It fails if there is one of that name.
     ///
     /// - `subjects`: that it holds.
-    fn create_log(&self, log: &str, subjects: &[String]) -> Result<(), TransportError>;
+    /// - `most_bytes`: of its messages with what the transport adds to each; it takes no more than that.
+    fn create_log(
+        &self,
+        log: &str,
+        subjects: &[String],
+        most_bytes: u64,
+    ) -> Result<(), TransportError>;
 
     /// Adds a message to the log that holds `subject`, and returns once it is kept. Of several with one `id` the first is kept.
+    /// It fails if the log is full.
     fn append(&self, subject: &str, id: &str, payload: Vec<u8>) -> Result<(), TransportError>;
 
     /// Delivers the messages of one subject of a log, from the first one on, and then those that are added. It fails without

@@ -19,6 +19,7 @@ pub(crate) fn all(make: MakeTransport<'_>) {
     messages_reach_all_that_listen_and_no_one_else(make);
     a_log_is_read_from_its_beginning_and_goes_on(make);
     a_log_keeps_one_message_of_an_id(make);
+    a_log_that_is_full_says_so_and_keeps_what_it_has(make);
     subjects_of_a_log_are_read_apart(make);
     files_are_returned_as_they_were_stored(make);
     what_is_deleted_is_gone(make);
@@ -45,7 +46,9 @@ fn assert_silent(received: &Receiver<Delivered>) {
 
 fn log_of(transport: &dyn FleetTransport, run: &str) -> [String; 2] {
     let subjects = ["one", "other"].map(|it| format!("plimsoll.contract.{run}.{it}"));
-    transport.create_log(run, &subjects).expect("it is new");
+    transport
+        .create_log(run, &subjects, 1 << 20)
+        .expect("it is new");
     subjects
 }
 
@@ -95,7 +98,7 @@ fn a_log_is_read_from_its_beginning_and_goes_on(make: MakeTransport<'_>) {
     let [subject, _] = log_of(&*writer, "contract-begin");
     assert!(
         writer
-            .create_log("contract-begin", std::slice::from_ref(&subject))
+            .create_log("contract-begin", std::slice::from_ref(&subject), 1 << 20)
             .is_err()
     );
     for (id, text) in ["1", "2"].into_iter().enumerate() {
@@ -134,6 +137,30 @@ fn a_log_keeps_one_message_of_an_id(make: MakeTransport<'_>) {
     assert_silent(&received);
     transport
         .delete("contract-id", "contract-id")
+        .expect("it is ours");
+}
+
+fn a_log_that_is_full_says_so_and_keeps_what_it_has(make: MakeTransport<'_>) {
+    let transport = make();
+    let subject = "plimsoll.contract.full".to_owned();
+    let created = transport.create_log("contract-full", std::slice::from_ref(&subject), 4096);
+    created.expect("it is new");
+    let kept = (0..10)
+        .map(|id| transport.append(&subject, &format!("{id}"), vec![b'a'; 1000]))
+        .take_while(Result::is_ok)
+        .count();
+    assert!((1..=4).contains(&kept), "{kept}");
+    let refused = transport.append(&subject, "more", vec![b'a'; 1000]);
+    let refused = refused.expect_err("it is full");
+    assert!(refused.reason.contains("--fleet-log"), "{refused}");
+    let (deliver, received) = collect();
+    let _reading = transport
+        .follow_log("contract-full", &subject, deliver)
+        .expect("there is a log");
+    assert_eq!(texts(&received, kept), vec!["a".repeat(1000); kept]);
+    assert_silent(&received);
+    transport
+        .delete("contract-full", "contract-full")
         .expect("it is ours");
 }
 

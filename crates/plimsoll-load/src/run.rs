@@ -578,6 +578,7 @@ pub(crate) fn summary_of(
         moments,
         target: server,
         observed: servers,
+        agents: Vec::new(),
         generator,
         conditions,
         interrupted,

@@ -54,6 +54,7 @@ pub use crate::histogram::{Bucket, Histogram};
 pub use crate::markup::{escaped_html, is_xml_char};
 pub use crate::metrics_text::MetricsText;
 pub use crate::proxy_field::is_proxy_field;
+pub use crate::results::agents::{AgentFigures, AgentStanding};
 pub use crate::results::chaos::{
     CaseAnswer, CaseRule, ChaosCase, ChaosMemory, ChaosObjective, ChaosSummary, HealthyFigures,
     HostileFigures,

@@ -4,6 +4,8 @@ pub(crate) mod summary;
 
 pub(crate) mod conditions;
 
+pub(crate) mod agents;
+
 pub(crate) mod observed;
 
 pub(crate) mod requests;

@@ -19,6 +19,7 @@ pub(crate) mod loadtest_document;
 
 pub(crate) mod loadtest_part;
 
+mod agents;
 mod conditions;
 mod cost;
 mod counts;
@@ -30,6 +31,7 @@ mod streams;
 mod tick;
 mod times;
 
+pub use self::agents::FleetAgentDocument;
 pub use self::conditions::ConditionsDocument;
 pub use self::cost::{CostDocument, GeneratorDocument, SaturationDocument, TargetDocument};
 pub use self::counts::{CountsDocument, FailureDocument, ThresholdDocument};
@@ -107,6 +109,9 @@ pub struct SummaryDocument {
     /// Servers that were observed by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub observed: Vec<ObservedDocument>,
+    /// The agents that made the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<FleetAgentDocument>,
     /// The generator's own state.
     pub generator: GeneratorDocument,
     /// Under which conditions this was measured.
@@ -196,6 +201,11 @@ impl SummaryDocument {
                 .observed
                 .iter()
                 .map(|server| ObservedDocument::from_observed(server, &run.ticks))
+                .collect(),
+            agents: run
+                .agents
+                .iter()
+                .map(|agent| FleetAgentDocument::from_figures(agent, run.window))
                 .collect(),
             generator: GeneratorDocument::from_generator(&run.generator),
             conditions: ConditionsDocument::from_conditions(&run.conditions),

@@ -4,6 +4,8 @@ mod table;
 
 mod requests;
 
+mod agents;
+
 mod servers;
 
 mod text;

@@ -11,12 +11,12 @@ use std::sync::LazyLock;
 use std::time::{Duration, UNIX_EPOCH};
 
 use plimsoll_model::{
-    Bounded, ClockDifference, Conditions, Cost, Counts, CpuTime, EventFigures, ExchangeKind,
-    Failure, FailureCount, FailureKind, Generator, GrpcFigures, GrpcStatus, GrpcStatusCount,
-    Histogram, JudgedThreshold, Latency, LoadAverage, LoadModel, LoadShape, Memory, Messages,
-    Moment, NetworkBytes, ObservationGap, ObservedServer, Phase, Pinning, Protocol, Rate,
-    RequestFigures, ResourceSample, RunSummary, Saturation, ServerCost, Stalls, Threshold,
-    Throttling, Tick, Times, WindowBytes,
+    AgentFigures, Bounded, ClockDifference, Conditions, Cost, Counts, CpuTime, EventFigures,
+    ExchangeKind, Failure, FailureCount, FailureKind, Generator, GrpcFigures, GrpcStatus,
+    GrpcStatusCount, Histogram, JudgedThreshold, Latency, LoadAverage, LoadModel, LoadShape,
+    Memory, Messages, Moment, NetworkBytes, ObservationGap, ObservedServer, Phase, Pinning,
+    Protocol, Rate, RequestFigures, ResourceSample, RunSummary, Saturation, ServerCost, Stalls,
+    Threshold, Throttling, Tick, Times, WindowBytes,
 };
 
 /// Each kind of run by name.
@@ -24,6 +24,7 @@ pub(crate) fn all() -> Vec<(&'static str, RunSummary)> {
     vec![
         ("closed", closed()),
         ("tiers", tiers()),
+        ("fleet", fleet()),
         ("open", open()),
         ("failing", failing()),
         ("saturated", saturated()),
@@ -144,6 +145,7 @@ fn make_closed() -> RunSummary {
             samples: (0..=30).map(sample).collect(),
         }),
         observed: Vec::new(),
+        agents: Vec::new(),
         generator: Generator {
             cost: Cost {
                 cpu: CpuTime {
@@ -273,6 +275,52 @@ pub(crate) fn tiers() -> RunSummary {
         ),
         ("server_cpu_per_request{name:db}:value<2ms", None, None),
     ]);
+    run
+}
+
+/// Three agents: one did its part, one was the limit, one was lost.
+pub(crate) fn fleet() -> RunSummary {
+    let mut run = open();
+    let latency = Times::from(distribution(16_000, 310, 0.4));
+    let web1 = AgentFigures {
+        name: "web1".into(),
+        workers: 8,
+        counts: Counts {
+            started: 25_000,
+            ok: 24_980,
+            failed: 20,
+            completed_in_window: 24_980,
+            ..Counts::default()
+        },
+        latency,
+        late: Some(Duration::from_micros(40)),
+        busiest_worker_percent: Some(61.0),
+        ..AgentFigures::default()
+    };
+    let web2 = AgentFigures {
+        name: "web2-with-a-long-name-of-its-own".into(),
+        workers: 4,
+        busiest_worker_percent: Some(99.0),
+        was_limit: true,
+        cautions: vec!["was the limit: a worker used 99 % of its core".into()],
+        ..web1.clone()
+    };
+    let web3 = AgentFigures {
+        name: "web3".into(),
+        late: None,
+        busiest_worker_percent: None,
+        latency: Times::new(),
+        counts: Counts::default(),
+        problem: Some("nothing was heard of it for 10s".into()),
+        ..web1.clone()
+    };
+    run.agents = vec![web1, web2, web3];
+    let warnings = &mut run.conditions.warnings;
+    warnings.push("incomplete: agent web3: nothing was heard of it for 10s".into());
+    warnings.push(
+        "agent web2-with-a-long-name-of-its-own was the limit: a worker used 99 % of its core"
+            .into(),
+    );
     run
 }
 

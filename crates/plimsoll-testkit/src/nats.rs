@@ -14,6 +14,7 @@ pub struct NatsServer {
     folder: PathBuf,
     port: u16,
     has_streams: bool,
+    has_tls: bool,
     running: Option<ChildProcess>,
 }
 
@@ -28,20 +29,50 @@ impl NatsServer {
         Self::new(false)
     }
 
+    /// Starts one with more configuration, in the syntax of its file.
+    ///
+    /// - `has_tls`: whether the configuration has TLS.
+    pub fn start_with(config: &str, has_tls: bool) -> Self {
+        let mut server = Self::prepare(true);
+        server.has_tls = has_tls;
+        fs::write(server.config(), config).expect("the folder is new");
+        server.resume();
+        server
+    }
+
     fn new(has_streams: bool) -> Self {
-        let mut server = Self {
+        let mut server = Self::prepare(has_streams);
+        server.resume();
+        server
+    }
+
+    fn prepare(has_streams: bool) -> Self {
+        let server = Self {
             folder: new_folder("nats"),
             port: free_port().expect("a port is free"),
             has_streams,
+            has_tls: false,
             running: None,
         };
-        server.resume();
+        fs::write(server.config(), "").expect("the folder is new");
         server
     }
 
     /// Where it listens.
     pub fn url(&self) -> String {
-        format!("nats://127.0.0.1:{}", self.port)
+        self.url_of("")
+    }
+
+    /// The same with a user.
+    ///
+    /// - `user`: `NAME:PASSWORD@`, or empty.
+    pub fn url_of(&self, user: &str) -> String {
+        let scheme = if self.has_tls { "tls" } else { "nats" };
+        format!("{scheme}://{user}127.0.0.1:{}", self.port)
+    }
+
+    fn config(&self) -> PathBuf {
+        self.folder.join("config")
     }
 
     /// The folders of the streams that it keeps.
@@ -61,6 +92,8 @@ impl NatsServer {
         let mut command = Command::new("nats-server");
         command
             .args(["-a", "127.0.0.1", "-p", &self.port.to_string()])
+            .arg("-c")
+            .arg(self.config())
             .arg("-l")
             .arg(self.folder.join("log"));
         if self.has_streams {

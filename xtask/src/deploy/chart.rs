@@ -16,7 +16,7 @@ const HELM: &str = "helm.sh/helm/v3/cmd/helm@v3.16.4";
 const VALIDATOR: &str = "kubernetes-validate==1.37.0";
 
 /// The oldest version that Chart.yaml admits, and a new one.
-const VERSIONS: [&str; 2] = ["1.30", "1.37"];
+pub(super) const VERSIONS: [&str; 2] = ["1.30", "1.37"];
 
 /// A Helm that Go has built knows no version of Kubernetes but an old one.
 const RENDER: [&str; 4] = ["template", "try", "--kube-version", "1.30.0"];
@@ -46,11 +46,7 @@ pub(super) fn check(
         Some(helm) => helm.to_owned(),
         None => installed(root, target)?,
     };
-    let wanted = Packages {
-        found: |environment| python::has_module(environment, "kubernetes_validate"),
-        arguments: &[VALIDATOR],
-    };
-    let python = python::environment(root, &target.join("peers/kubernetes"), &wanted)?;
+    let python = validator(root, target)?;
     let chart = root.join("packaging/helm/plimsoll");
     let examples = chart.join("ci");
     let entries = fs::read_dir(&examples).map_err(|error| cannot("list", &examples, &error))?;
@@ -86,6 +82,15 @@ fn refused(root: &Path, helm: &Path, chart: &Path, values: &str, reason: &str) -
     } else {
         Err(format!("the chart takes {values}, or refuses it without `{reason}`: {message}").into())
     }
+}
+
+/// A Python with the schemas.
+pub(super) fn validator(root: &Path, target: &Path) -> Result<PathBuf, Failure> {
+    let wanted = Packages {
+        found: |environment| python::has_module(environment, "kubernetes_validate"),
+        arguments: &[VALIDATOR],
+    };
+    python::environment(root, &target.join("peers/kubernetes"), &wanted)
 }
 
 /// Where Helm lies, which is built if it is missing.

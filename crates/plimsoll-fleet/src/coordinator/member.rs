@@ -14,6 +14,10 @@ const MOST_EARLY: usize = 64;
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) agent: String,
+    /// Its process.
+    pub(super) instance: String,
+    /// Another process that has offered itself under its name, and when.
+    pub(super) namesake: Option<Namesake>,
     pub(super) cores: usize,
     pub(super) share: Share,
     /// When it was heard of last.
@@ -35,6 +39,15 @@ pub(super) struct Member {
     pub(super) problem: Option<String>,
 }
 
+/// A process that offers itself under the name of another: one of two, or the same agent, which was started again.
+#[derive(Debug)]
+pub(super) struct Namesake {
+    pub(super) instance: String,
+    pub(super) cores: usize,
+    /// When it was heard first.
+    pub(super) since: Instant,
+}
+
 /// What an agent says of its end.
 #[derive(Debug)]
 pub(super) struct Done {
@@ -48,9 +61,17 @@ pub(super) struct Done {
 }
 
 impl Member {
-    pub(super) fn new(agent: String, cores: usize, epoch: Instant, now: Instant) -> Self {
+    pub(super) fn new(
+        agent: String,
+        instance: String,
+        cores: usize,
+        epoch: Instant,
+        now: Instant,
+    ) -> Self {
         Self {
             agent,
+            instance,
+            namesake: None,
             cores,
             share: Share {
                 first: 0,

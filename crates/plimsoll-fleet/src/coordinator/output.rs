@@ -1,9 +1,8 @@
 //! The outputs of the coordinator: steps for its loop, notes for the user, and the end of a run.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::message::{AgentReport, Checksum, Counted, ToAgents};
+use crate::message::{AgentReport, Checksum, Counted, Instances, Shares, ToAgents};
 use crate::share::Share;
 
 /// What is to be done.
@@ -11,8 +10,13 @@ use crate::share::Share;
 pub enum CoordinatorOutput {
     /// Call for agents.
     Call,
-    /// Make an order with these shares and add it to the log.
-    Order(BTreeMap<String, Share>),
+    /// Make an order and add it to the log.
+    Order {
+        /// The parts by the names of the agents.
+        shares: Shares,
+        /// Which process makes each.
+        instances: Instances,
+    },
     /// Do what comes before the start, such as a script's `setup()`, and hand it to [`Coordinator::set_up`](super::Coordinator::set_up).
     SetUp,
     /// Send to the agents.
@@ -58,6 +62,8 @@ pub enum Note {
         /// Agents wanted.
         wanted: usize,
     },
+    /// Who would make which part, of a run that is not to start.
+    Parts(Shares),
     /// A run that goes on was taken over.
     Attached {
         /// Its agents.
@@ -105,6 +111,14 @@ pub enum NotStarted {
         /// How long was waited.
         waited: Duration,
     },
+    /// Two agents have one name.
+    #[error("two agents are named {agent}: the processes {} and {}", instances[0], instances[1])]
+    SameName {
+        /// Their name.
+        agent: String,
+        /// Both of them.
+        instances: [String; 2],
+    },
     /// There are more agents than connections.
     #[error("{agents} agents have nothing to do with {connections} connections or virtual users")]
     TooMany {
@@ -150,6 +164,9 @@ pub enum NotStarted {
     /// What comes before the start has failed.
     #[error("{0}")]
     SetUp(String),
+    /// It was not to start.
+    #[error("nothing was to be started")]
+    Dry,
     /// The user ended it.
     #[error("interrupted before the start")]
     Interrupted,

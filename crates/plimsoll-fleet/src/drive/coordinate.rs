@@ -1,6 +1,5 @@
 //! A run of several agents, from the call for them to the summary.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
@@ -16,9 +15,10 @@ use crate::coordinator::{
     NotStarted, Note,
 };
 use crate::merge::{Merger, UnionError};
-use crate::message::{MessageError, RunNames, ToAgents, ToCoordinator, decode, encode_signed};
+use crate::message::{
+    Instances, MessageError, RunNames, Shares, ToAgents, ToCoordinator, decode, encode_signed,
+};
 use crate::order::{Argument, OrderFile, RunOrder, Work};
-use crate::share::Share;
 use crate::transport::{Delivered, FleetTransport, Subscription, TransportError};
 use crate::trust::SigningKey;
 
@@ -52,6 +52,8 @@ pub struct FleetRun<'a> {
     pub program: String,
     /// What kind of run it is.
     pub work: Work,
+    /// Seconds of a tick of a plain load; at least one.
+    pub tick_seconds: u64,
     /// What agents run.
     pub command: Vec<Argument>,
     /// The files of the command.
@@ -60,6 +62,8 @@ pub struct FleetRun<'a> {
     pub attached: Option<FoundRun>,
     /// Signs the order.
     pub key: Option<&'a SigningKey>,
+    /// Bytes that the log may take.
+    pub most_log_bytes: u64,
     /// Whether the log and the files stay on the broker.
     pub keep: bool,
     /// Ends the run early.
@@ -182,9 +186,7 @@ struct Driver<'a> {
     coordinator: Coordinator,
     inbox: Receiver<Delivered>,
     _subscriptions: [Subscription; 2],
-    /// Workers of all agents.
-    workers: usize,
-    members: usize,
+    shares: Shares,
     /// Keeps messages of this coordinator apart from those of one before it.
     sender: String,
     logged: u64,
@@ -203,7 +205,7 @@ impl<'a> Driver<'a> {
         let (queue, inbox) = sync_channel(QUEUE);
         let subjects = [names.log_to_agents(), names.log_to_coordinator()];
         if run.attached.is_none() {
-            transport.create_log(&names.log(), &subjects)?;
+            transport.create_log(&names.log(), &subjects, run.most_log_bytes)?;
         }
         let live = names.live_to_coordinator();
         let subscriptions = [
@@ -228,15 +230,14 @@ impl<'a> Driver<'a> {
                 Coordinator::attached(fleet, parts, found.is_stopping, now)
             }
         };
-        let mut driver = Self {
+        let driver = Self {
             coordinator,
             transport,
             names,
             inbox,
             _subscriptions: subscriptions,
             merger,
-            workers: 0,
-            members: 0,
+            shares: Shares::new(),
             sender: new_run_name(),
             logged: 0,
             is_asked: false,
@@ -247,10 +248,8 @@ impl<'a> Driver<'a> {
         if let Some(found) = &driver.run.attached {
             let shares = found.order.shares.clone();
             let made = SystemTime::UNIX_EPOCH + Duration::from_secs(found.order.made_at);
-            driver.count(&shares);
-            let (workers, members) = (driver.workers, driver.members);
-            driver.merger.begin(workers, members, made);
-            let agents = driver.members;
+            driver.merger.begin(&shares, made);
+            let agents = shares.len();
             (driver.run.on_note)(&Note::Attached { agents });
         }
         Ok(driver)
@@ -326,7 +325,9 @@ impl<'a> Driver<'a> {
                         let call = encode_signed(&self.run.run, ToAgents::Call, self.run.key);
                         self.publish(&RunNames::call(&self.run.group), call);
                     }
-                    CoordinatorOutput::Order(shares) => self.order(shares)?,
+                    CoordinatorOutput::Order { shares, instances } => {
+                        self.order(shares, instances)?;
+                    }
                     CoordinatorOutput::Live(message) => {
                         let message = encode_signed(&self.run.run, message, self.run.key);
                         self.publish(&self.names.live_to_agents(), message);
@@ -339,7 +340,7 @@ impl<'a> Driver<'a> {
                         if let Note::Starting { start, .. } = note {
                             let ahead = start.saturating_duration_since(SystemClock.now());
                             let started = SystemClock.wall() + ahead;
-                            self.merger.begin(self.workers, self.members, started);
+                            self.merger.begin(&self.shares, started);
                         }
                         self.is_early |= matches!(note, Note::Lost { goes_on: false, .. });
                         (self.run.on_note)(&note);
@@ -358,31 +359,36 @@ impl<'a> Driver<'a> {
     fn log(&mut self, message: ToAgents) -> Result<(), FleetError> {
         self.logged += 1;
         let id = format!("{}-{}", self.sender, self.logged);
+        let is_stop = matches!(message, ToAgents::Stop { .. });
         let payload = encode_signed(&self.run.run, message, self.run.key);
         let subject = self.names.log_to_agents();
-        Ok(self.transport.append(&subject, &id, payload)?)
+        match self.transport.append(&subject, &id, payload.clone()) {
+            // Agents end also if the log, which is full perhaps, does not take it.
+            Err(_) if is_stop => {
+                let subject = self.names.live_to_agents();
+                Ok(self.transport.publish(&subject, payload)?)
+            }
+            outcome => Ok(outcome?),
+        }
     }
 
-    fn order(&mut self, shares: BTreeMap<String, Share>) -> Result<(), FleetError> {
-        self.count(&shares);
+    fn order(&mut self, shares: Shares, instances: Instances) -> Result<(), FleetError> {
+        self.shares.clone_from(&shares);
         let made_at = SystemClock.wall().duration_since(SystemTime::UNIX_EPOCH);
         let order = RunOrder {
             run: self.run.run.clone(),
             made_at: made_at.unwrap_or_default().as_secs(),
             program: self.run.program.clone(),
             work: self.run.work,
+            tick_seconds: self.run.tick_seconds,
             command: self.run.command.clone(),
             files: self.run.files.iter().map(OrderFile::entry).collect(),
             shares,
+            instances,
         };
         let order = serde_json::to_string(&order).expect("keys are texts");
         let signature = self.run.key.map(|key| key.sign(&order));
         self.log(ToAgents::Plan { order, signature })
-    }
-
-    fn count(&mut self, shares: &BTreeMap<String, Share>) {
-        self.workers = shares.values().next().map_or(0, |share| share.of);
-        self.members = shares.len();
     }
 
     /// Does what comes before the start. Agents hear signs of life meanwhile.

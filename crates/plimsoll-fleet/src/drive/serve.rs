@@ -36,6 +36,8 @@ pub enum OrderTrust {
 pub struct AgentSettings {
     /// Its name, unlike that of any other.
     pub name: String,
+    /// This process, unlike any other: letters, digits, `-`, `_` and `.`, such as its machine and its number.
+    pub instance: String,
     /// The group that it offers itself to.
     pub group: String,
     /// Cores that it may use.
@@ -106,6 +108,7 @@ pub fn serve(
     let epoch = SystemClock.now();
     let agent = Agent::new(
         &plan.name,
+        &plan.instance,
         plan.cores,
         &plan.program,
         plan.orphan_timeout,
@@ -351,13 +354,14 @@ impl Driver<'_> {
 
     fn log(&mut self, message: ToCoordinator) {
         self.logged += 1;
-        // Ticks have numbers of their own; with the name no two agents have one id.
+        // Ticks have numbers of their own; with the name no two agents of a run have one id.
         let id = format!("{}-{}", self.plan.name, self.logged);
         let names = RunNames::new(&self.run);
         let payload = encode(&self.run, message);
         let subject = names.log_to_coordinator();
-        // A tick that is lost is missed by its number.
-        drop(self.transport.append(&subject, &id, payload));
+        if let Err(error) = self.transport.append(&subject, &id, payload) {
+            self.agent.unlogged(&error.to_string(), SystemClock.now());
+        }
     }
 
     fn prepare(&mut self, text: &str, signature: Option<&str>) {
@@ -434,6 +438,10 @@ impl Driver<'_> {
         let Some(share) = order.shares.get(&self.plan.name).copied() else {
             return Ok(None);
         };
+        // Another agent of this name makes the part.
+        if order.instances.get(&self.plan.name) != Some(&self.plan.instance) {
+            return Ok(None);
+        }
         if order.run != self.agent.run() {
             return Err(OrderError::OtherRun(order.run));
         }

@@ -28,6 +28,53 @@ fn histogram(micros: &[u64]) -> Histogram {
     histogram
 }
 
+#[test]
+fn a_tick_has_about_as_many_bytes_as_forecasts_count() {
+    for (rate, known) in [(50_000, None), (50_000, Some(5e4)), (20, Some(20.0))] {
+        let bytes = bytes_of_tick(rate);
+        let forecast = tick_bytes(known, 0);
+        assert!(
+            (forecast / 4..=forecast).contains(&bytes),
+            "{rate}: {bytes} of {forecast}"
+        );
+    }
+}
+
+/// Bytes of a second of an open loop with durations around a millisecond, up to some 50.
+fn bytes_of_tick(rate: u64) -> u64 {
+    let mut random = fastrand::Rng::with_seed(3);
+    let mut interval = empty();
+    let (mut times, mut waits, mut reads) = (Times::new(), Histogram::new(), Histogram::new());
+    for _ in 0..rate {
+        let sum: f64 = (0..12).map(|_| random.f64()).sum();
+        let seconds = 1e-3 * (0.8 * (sum - 6.0)).exp();
+        let duration = Duration::from_secs_f64(seconds);
+        times.record(duration);
+        waits.record(duration);
+        reads.record(Duration::from_micros(random.u64(1..50)));
+        interval
+            .lag
+            .record(Duration::from_micros(random.u64(0..300)));
+    }
+    interval.counts.ok = rate;
+    interval.add_status(200, rate);
+    interval.from_started.merge(&times);
+    if let Some(intended) = &mut interval.from_intended {
+        intended.merge(&times);
+    }
+    interval.add_phase(Phase::Wait, &waits);
+    interval.add_phase(Phase::Receive, &reads);
+    let tick = ToCoordinator::Tick {
+        agent: "agent".to_owned(),
+        number: 1,
+        at_us: 1,
+        grace: false,
+        is_last: false,
+        figures: Counted::Load(Box::new(Figures::from_interval(&interval))),
+    };
+    encode("run", tick).len() as u64
+}
+
 /// An interval in which everything is set that can be, from some numbers.
 fn interval(seeds: &[u64]) -> Interval {
     let mut interval = empty();

@@ -9,7 +9,7 @@ use plimsoll_wire::SystemClock;
 use super::{figures, one_request};
 use crate::agent::{Agent, AgentOutput};
 use crate::coordinator::{Coordinator, CoordinatorOutput, Ending, FleetPlan, MemberEnd, Note};
-use crate::message::{AgentReport, Checksum, Shares, ToAgents, ToCoordinator};
+use crate::message::{AgentReport, Checksum, Instances, Shares, ToAgents, ToCoordinator};
 
 /// A run that takes longer than this never ends.
 const MOST: Duration = Duration::from_hours(1);
@@ -34,6 +34,10 @@ pub(super) enum Fault {
     LoseTick {
         agent: usize,
         number: u64,
+    },
+    /// The log takes no more.
+    FillLog {
+        at: Duration,
     },
 }
 
@@ -75,6 +79,7 @@ pub(super) struct World {
     log: Vec<ToAgents>,
     /// What agents put into it.
     log_of_agents: Vec<ToCoordinator>,
+    log_is_full: bool,
     plan: FleetPlan,
     shares: Shares,
     pub(super) agents: Vec<SimulatedAgent>,
@@ -97,6 +102,7 @@ impl World {
         let agents = (0..agents).map(|number| SimulatedAgent {
             machine: Agent::new(
                 &format!("agent-{number}"),
+                &format!("process-{number}"),
                 2,
                 "1",
                 Duration::from_secs(10),
@@ -121,6 +127,7 @@ impl World {
             coordinator: Some(Coordinator::new(plan.clone(), epoch)),
             log: Vec::new(),
             log_of_agents: Vec::new(),
+            log_is_full: false,
             plan,
             shares: Shares::new(),
             agents: agents.collect(),
@@ -144,11 +151,25 @@ impl World {
             Fault::Kill { at, .. }
             | Fault::KillCoordinator { at }
             | Fault::Attach { at }
+            | Fault::FillLog { at }
             | Fault::Stop { at } => {
                 self.schedule(self.epoch + at, Event::Fault(fault));
             }
             Fault::LoseTick { agent, number } => self.lost_ticks.push((agent, number)),
         }
+    }
+
+    /// Gives an agent the name of another.
+    pub(super) fn rename(&mut self, agent: usize, name: &str) {
+        let machine = Agent::new(
+            name,
+            &format!("process-{agent}"),
+            2,
+            "1",
+            Duration::from_secs(10),
+            self.epoch,
+        );
+        self.agents[agent].machine = machine;
     }
 
     /// Until the coordinator has ended.
@@ -258,6 +279,7 @@ impl World {
                     coordinator.stop("interrupted", false);
                 }
             }
+            Event::Fault(Fault::FillLog { .. }) => self.log_is_full = true,
             Event::Fault(Fault::LoseTick { .. }) => {}
         }
     }
@@ -321,9 +343,9 @@ impl World {
                     self.send(true, || Event::Call { agent });
                 }
             }
-            CoordinatorOutput::Order(shares) => {
-                self.shares.clone_from(&shares);
-                let order = serde_json::to_string(&shares).unwrap();
+            CoordinatorOutput::Order { shares, instances } => {
+                self.shares = shares;
+                let order = serde_json::to_string(&instances).unwrap();
                 self.log(&ToAgents::Plan {
                     order,
                     signature: None,
@@ -380,8 +402,9 @@ impl World {
             }
             AgentOutput::Prepare { order, .. } => {
                 let agent = &mut self.agents[position];
-                let name = agent.machine.name().to_owned();
-                if order.contains(&format!("\"{name}\"")) {
+                let instances: Instances = serde_json::from_str(&order).unwrap();
+                let chosen = instances.get(agent.machine.name());
+                if chosen == Some(&format!("process-{position}")) {
                     let at = self.now + agent.prepares;
                     self.schedule(at, Event::Prepared { agent: position });
                 } else {
@@ -399,6 +422,11 @@ impl World {
                 if let ToCoordinator::Tick { number, .. } = &message
                     && self.lost_ticks.contains(&(position, *number))
                 {
+                    return;
+                }
+                if self.log_is_full {
+                    let machine = &mut self.agents[position].machine;
+                    machine.unlogged("the log is full", self.now);
                     return;
                 }
                 self.log_of_agents.push(message.clone());

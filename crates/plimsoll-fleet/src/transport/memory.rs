@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Deliver, Delivered, FleetTransport, Subscription, TransportError};
+use super::{Deliver, Delivered, FleetTransport, LOG_IS_FULL, Subscription, TransportError};
 
 /// Carries messages within one process; clones share everything.
 #[derive(Debug, Clone, Default)]
@@ -37,6 +37,8 @@ struct Listener {
 struct Log {
     subjects: Vec<String>,
     messages: Vec<Delivered>,
+    bytes: usize,
+    most_bytes: usize,
     ids: HashSet<String>,
 }
 
@@ -139,7 +141,12 @@ impl FleetTransport for MemoryTransport {
         }))
     }
 
-    fn create_log(&self, log: &str, subjects: &[String]) -> Result<(), TransportError> {
+    fn create_log(
+        &self,
+        log: &str,
+        subjects: &[String],
+        most_bytes: u64,
+    ) -> Result<(), TransportError> {
         self.reach("create the log")?;
         let mut state = self.lock();
         if state.logs.contains_key(log) {
@@ -147,6 +154,7 @@ impl FleetTransport for MemoryTransport {
         }
         let made = Log {
             subjects: subjects.to_vec(),
+            most_bytes: usize::try_from(most_bytes).unwrap_or(usize::MAX),
             ..Log::default()
         };
         state.logs.insert(log.to_owned(), made);
@@ -168,9 +176,14 @@ impl FleetTransport for MemoryTransport {
             let Some((name, log)) = found else {
                 return Err(TransportError::new(ACTION, "no log holds the subject"));
             };
-            if !log.ids.insert(id.to_owned()) {
+            if log.ids.contains(id) {
                 return Ok(());
             }
+            if log.bytes + message.payload.len() > log.most_bytes {
+                return Err(TransportError::new(ACTION, LOG_IS_FULL));
+            }
+            log.bytes += message.payload.len();
+            log.ids.insert(id.to_owned());
             log.messages.push(message.clone());
             name.clone()
         };

@@ -8,6 +8,8 @@
 
 mod api;
 
+mod credentials;
+
 use std::future::Future;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,6 +20,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
 use self::api::{Api, ApiError};
+use self::credentials::{Credentials, Login};
 use super::{Deliver, Delivered, FleetTransport, Subscription, TransportError};
 
 /// How long the broker may take to answer.
@@ -32,9 +35,6 @@ const RETRY_AFTER: Duration = Duration::from_millis(500);
 /// Time between two looks at a log in which nothing happens.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Bytes that the log of a run may take; agents that would add more fail.
-const MOST_LOG_BYTES: i64 = 256 << 20;
-
 /// Bytes of a part of a file. In an answer they are a third longer, and brokers allow messages of 1 MiB.
 const CHUNK: usize = 256 << 10;
 
@@ -48,6 +48,10 @@ pub struct NatsPlan {
     pub url: String,
     /// Authorities that are trusted beside those of the system, as PEM.
     pub authority: Option<PathBuf>,
+    /// Credentials in a file; see [`Credentials`](credentials::Credentials).
+    pub credentials: Option<PathBuf>,
+    /// Certificate and key of the client, both PEM, for brokers that want one.
+    pub certificate: Option<(PathBuf, PathBuf)>,
     /// Name of the connection, as the broker lists it.
     pub name: String,
 }
@@ -66,6 +70,9 @@ impl NatsTransport {
         const ACTION: &str = "connect to the broker";
 
         let fail = |error: &dyn std::fmt::Display| TransportError::new(ACTION, error);
+        let (address, login) = credentials::login(&plan.url);
+        let credentials = plan.credentials.as_deref().map(Credentials::read);
+        let credentials = credentials.transpose().map_err(|error| fail(&error))?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("nats")
@@ -81,7 +88,23 @@ impl NatsTransport {
             if let Some(path) = &plan.authority {
                 options = options.add_root_certificates(path.clone());
             }
-            let connected = options.connect(plan.url.as_str()).await;
+            if let Some((certificate, key)) = &plan.certificate {
+                options = options.add_client_certificate(certificate.clone(), key.clone());
+            }
+            // The client leaves out what stands before the host.
+            options = match login {
+                Login::None => options,
+                Login::Token(token) => options.token(token),
+                Login::Password(user, password) => options.user_and_password(user, password),
+            };
+            match credentials {
+                None => {}
+                Some(Credentials::Seed(seed)) => options = options.nkey(seed),
+                Some(Credentials::Token(text)) => {
+                    options = options.credentials(&text).map_err(|error| fail(&error))?;
+                }
+            }
+            let connected = options.connect(address.as_str()).await;
             connected.map_err(|error| fail(&error))
         })?;
         let api = Api::new(client.clone());
@@ -186,12 +209,18 @@ impl FleetTransport for NatsTransport {
         Ok(Subscription::new(AbortOnDrop(task)))
     }
 
-    fn create_log(&self, log: &str, subjects: &[String]) -> Result<(), TransportError> {
+    fn create_log(
+        &self,
+        log: &str,
+        subjects: &[String],
+        most_bytes: u64,
+    ) -> Result<(), TransportError> {
+        let most_bytes = i64::try_from(most_bytes).unwrap_or(i64::MAX);
         self.wait("create the log", async {
             if self.api.has_stream(log).await? {
                 return Err(ApiError::Refused("it exists".to_owned()));
             }
-            self.api.create_stream(log, subjects, MOST_LOG_BYTES).await
+            self.api.create_stream(log, subjects, most_bytes).await
         })
     }
 

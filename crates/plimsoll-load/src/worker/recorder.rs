@@ -331,7 +331,7 @@ impl Interval {
     }
 
     /// The latency that does not hide waiting.
-    pub(crate) fn honest_latency(&self) -> &Times {
+    pub fn honest_latency(&self) -> &Times {
         self.from_intended.as_ref().unwrap_or(&self.from_started)
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::{
-    Bounded, Bucket, Conditions, Cost, Failure, FailureKind, GrpcFigures, Histogram,
+    AgentFigures, Bounded, Bucket, Conditions, Cost, Failure, FailureKind, GrpcFigures, Histogram,
     JudgedThreshold, Memory, ObservedServer, Phase, Protocol, Rate, RequestFigures, ResourceSample,
     ServerFigures, Times, TimesView,
 };
@@ -58,6 +58,8 @@ pub struct RunSummary {
     pub target: Option<ServerCost>,
     /// Servers that were observed by name, in the order in which they were given.
     pub observed: Vec<ObservedServer>,
+    /// The agents that made the run, by their names; empty where this process made it.
+    pub agents: Vec<AgentFigures>,
     /// The generator's own state.
     pub generator: Generator,
     /// Under which conditions this was measured.

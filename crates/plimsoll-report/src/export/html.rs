@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use plimsoll_model::{Bounded, Phase, counted, escaped_html};
 
 use super::Exporter;
+use super::agents;
 use super::requests;
 use super::servers;
 use super::table::{
@@ -56,6 +57,7 @@ impl Exporter for Html {
         }
         thresholds(&mut page, runs);
         for run in runs {
+            agents(&mut page, run, runs.len());
             servers(&mut page, run, runs.len());
             requests(&mut page, run, runs.len());
         }
@@ -173,6 +175,12 @@ fn thresholds(page: &mut String, runs: &[RunRecord]) {
 fn requests(page: &mut String, run: &RunRecord, of: usize) {
     let title = title_of("Requests", run, of);
     rows(page, &title, &requests::COLUMNS, &requests::rows(run));
+}
+
+/// The agents side by side, where a fleet made the run.
+fn agents(page: &mut String, run: &RunRecord, of: usize) {
+    let title = title_of("Agents", run, of);
+    rows(page, &title, &agents::COLUMNS, &agents::rows(run));
 }
 
 /// The cost of each server, where some were observed by name.

@@ -1,6 +1,7 @@
 //! Tables in Markdown, for a comment on a change.
 
 use super::Exporter;
+use super::agents;
 use super::requests;
 use super::servers;
 use super::table::{Table, margin, principal, saturation, shape, threshold_value};
@@ -58,6 +59,7 @@ impl Exporter for Markdown {
             lines.push(String::new());
         }
         for run in runs {
+            rows(&mut lines, &agents::COLUMNS, agents::rows(run));
             rows(&mut lines, &servers::COLUMNS, servers::rows(run));
             rows(&mut lines, &requests::COLUMNS, requests::rows(run));
         }

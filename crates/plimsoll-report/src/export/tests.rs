@@ -127,6 +127,23 @@ fn servers_that_were_observed_have_a_table_and_lines() {
 }
 
 #[test]
+fn agents_of_a_fleet_have_a_table_that_says_which_was_the_limit() {
+    let run = record("run", &fixture::fleet());
+    let markdown = String::from_utf8(Markdown.export(std::slice::from_ref(&run))).unwrap();
+    for row in [
+        "| Agent | State | Rate/s | Errors | p99 | Busiest | Late | Started | Workers |",
+        "| web1 | – | 2,498 | 20 | 913 µs | 61 % | 40.0 µs | 25,000 | 8 |",
+        "| web3 | incomplete | 0.00 | – | – | – | – | 0 | 8 |",
+    ] {
+        assert!(markdown.contains(row), "{row}\n{markdown}");
+    }
+    let page = String::from_utf8(Html.export(&[run])).unwrap();
+    for part in ["<h2>Agents</h2>", ">web3</th>", "<td>limit</td>"] {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+#[test]
 fn text() {
     let records = [
         record("before", &fixture::closed()),

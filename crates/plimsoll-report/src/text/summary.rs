@@ -1,6 +1,8 @@
 //! The summary after a run: some fifteen lines that end with the verdict, and the details above
 //! them where they are wanted.
 
+mod agents;
+
 mod brief;
 
 mod conditions;
@@ -35,6 +37,7 @@ pub fn summary(run: &RunSummary, detail: Detail, style: Style) -> String {
         details::details(&mut page, run);
         page.line("");
     }
+    agents::agents(&mut page, run);
     brief::brief(&mut page, run, detail);
     page.finish().trim_start_matches('\n').to_owned()
 }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::{AddressFilter, confine_process};
-use plimsoll_fleet::{AgentEnd, AgentNote, AgentSettings, OrderTrust, TrustedKeys, serve};
+use plimsoll_fleet::{
+    AgentEnd, AgentNote, AgentSettings, NatsPlan, OrderTrust, TrustedKeys, serve,
+};
 
 use super::load::fleet::make_part::Maker;
 use super::load::fleet::{connect, flags, is_on_loopback};
@@ -62,6 +64,18 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = number::positive_duration, default_value = "10s")]
     orphan_timeout: Duration,
 
+    /// Authenticate at the broker by this file: the seed of an nkey, or a .creds file of `nsc`
+    #[arg(long, value_name = "FILE")]
+    creds: Option<PathBuf>,
+
+    /// Client certificate for the broker (PEM)
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+
+    /// Key of the client certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+
     /// Trust the CA certificates in this PEM file for the broker
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
@@ -77,9 +91,16 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     let interrupt = signals::watch().map_err(|error| {
         Problem::new(format!("cannot watch for signals: {error}")).could_not_run()
     })?;
-    let transport = connect(&args.nats, args.cacert.clone(), "plimsoll agent")?;
+    let transport = connect(&NatsPlan {
+        url: args.nats.clone(),
+        authority: args.cacert.clone(),
+        credentials: args.creds.clone(),
+        certificate: args.cert.clone().zip(args.key.clone()),
+        name: "plimsoll agent".to_owned(),
+    })?;
     let plan = AgentSettings {
         name: args.name.clone().unwrap_or_else(own_name),
+        instance: own_instance(),
         group: args.group.clone(),
         cores: args
             .cores
@@ -146,15 +167,25 @@ fn filter(allowed: &[String]) -> AddressFilter {
 }
 
 fn own_name() -> String {
+    format!("{}-{}", machine(), random_end())
+}
+
+/// This process: its machine, its number there, and a random end, because containers share both.
+fn own_instance() -> String {
+    format!("{}.{}.{}", machine(), std::process::id(), random_end())
+}
+
+fn machine() -> String {
     let name = rustix::system::uname();
     let name = name.nodename().to_string_lossy().into_owned();
-    let name: String = name
-        .chars()
+    name.chars()
         .map(|it| if it.is_ascii_alphanumeric() { it } else { '-' })
         .take(40)
-        .collect();
-    let end: String = plimsoll_fleet::new_run_name().chars().take(4).collect();
-    format!("{name}-{end}")
+        .collect()
+}
+
+fn random_end() -> String {
+    plimsoll_fleet::new_run_name().chars().take(4).collect()
 }
 
 fn show(note: &AgentNote) -> String {

@@ -1,5 +1,7 @@
 //! `plimsoll load`: puts load on a URL, or runs a k6 script.
 
+mod agents;
+
 pub(crate) mod args;
 
 mod compile;
@@ -217,10 +219,10 @@ fn measure(
     let mut watch = Watch {
         interrupt: std::sync::Arc::clone(interrupt),
         on_tick: &mut |standing| {
-            live.show(standing);
+            live.show(standing, &[]);
             push.tick(standing);
             if let Some(page) = &mut page {
-                page.show(standing);
+                page.show(standing, &[]);
             }
         },
     };

@@ -35,13 +35,13 @@ print(server.server_port, flush=True)
 server.serve_forever()
 "#;
 
-struct Server {
+pub(crate) struct EventServer {
     child: Child,
     port: String,
 }
 
-impl Server {
-    fn start() -> Self {
+impl EventServer {
+    pub(crate) fn start() -> Self {
         let mut child = Command::new("python3")
             .args(["-c", SERVER])
             .stdout(Stdio::piped())
@@ -56,12 +56,12 @@ impl Server {
         }
     }
 
-    fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 }
 
-impl Drop for Server {
+impl Drop for EventServer {
     fn drop(&mut self) {
         self.child.kill().ok();
         self.child.wait().ok();
@@ -70,7 +70,7 @@ impl Drop for Server {
 
 #[test]
 fn events_of_a_foreign_server_are_counted() {
-    let server = Server::start();
+    let server = EventServer::start();
     let url = server.url("/events");
     let flags = ["load", "--sse", "--json", "-c", "4", "-z", "600ms", &url];
     let summary = plimsoll(&flags).exits(0).json();

@@ -19,7 +19,7 @@ pub(crate) struct AgentProcess {
 }
 
 impl AgentProcess {
-    fn start(server: &NatsServer, name: &str, flags: &[&str]) -> Self {
+    pub(crate) fn start(server: &NatsServer, name: &str, flags: &[&str]) -> Self {
         let url = server.url();
         let mut arguments = vec!["agent", "--nats", &url, "--name", name, "--cores", "2"];
         arguments.extend(flags);
@@ -39,7 +39,7 @@ impl AgentProcess {
         lines.iter().any(|line| line.contains(text))
     }
 
-    fn waits(self) -> Self {
+    pub(crate) fn waits(self) -> Self {
         eventually(|| self.has_said("waits for runs"));
         self
     }
@@ -62,7 +62,7 @@ pub(crate) fn agents(server: &NatsServer, flags: &[&str]) -> [AgentProcess; 2] {
 }
 
 /// The arguments of a run over two agents.
-fn fleet<'a>(url: &'a str, flags: &[&'a str], target: &'a str) -> Vec<&'a str> {
+pub(crate) fn fleet<'a>(url: &'a str, flags: &[&'a str], target: &'a str) -> Vec<&'a str> {
     let mut arguments = vec!["load", "--fleet", url, "--agents", "2", "--no-tui"];
     // Clocks are compared by round trips, which are long where other tests have the cores.
     arguments.extend(["--most-spread", "5s"]);
@@ -71,7 +71,7 @@ fn fleet<'a>(url: &'a str, flags: &[&'a str], target: &'a str) -> Vec<&'a str> {
     arguments
 }
 
-fn run(server: &NatsServer, flags: &[&str], target: &str) -> CommandOutput {
+pub(crate) fn run(server: &NatsServer, flags: &[&str], target: &str) -> CommandOutput {
     plimsoll(&fleet(&server.url(), flags, target))
 }
 
@@ -97,6 +97,19 @@ fn two_agents_make_exactly_the_requests_of_one_run() {
     assert_eq!(summary["statuses"]["200"], 2001);
     assert_eq!(summary["load"]["workers"], 4);
     assert_eq!(summary["latency"]["from_started"]["count"], 2001);
+    let agents = summary["agents"].as_array().unwrap();
+    assert_eq!(agents.len(), 2);
+    let (mut started, mut measured) = (0, 0);
+    for (agent, name) in agents.iter().zip(["one", "two"]) {
+        assert_eq!(agent["name"], name);
+        assert_eq!(agent["workers"], 2);
+        assert_eq!(agent["problem"], Value::Null);
+        assert_eq!(agent["errors"], 0);
+        assert!(agent["late_us"].as_f64().is_some(), "{agent}");
+        started += agent["started"].as_u64().unwrap();
+        measured += agent["latency"]["count"].as_u64().unwrap();
+    }
+    assert_eq!((started, measured), (2001, 2001));
     assert_eq!(origin.requests(), 2001);
     assert!(
         output.stderr.contains("2 agents start in half a second"),
@@ -192,12 +205,123 @@ fn an_agent_that_is_killed_makes_the_run_incomplete() {
         warnings.contains("incomplete: agent two: nothing was heard"),
         "{warnings}"
     );
+    assert_eq!(summary["agents"][0]["problem"], Value::Null);
+    assert_eq!(
+        summary["agents"][1]["problem"],
+        "nothing was heard of it for 5s"
+    );
     // What was counted is there, without the last ticks of the one that was killed.
     let counted = summary["counts"]["started"].as_u64().unwrap();
     let made = origin.requests();
     assert!(counted > 100 && counted <= made, "{counted} of {made}");
     assert!(made < 60 * 200, "the other one was stopped: {made}");
     eventually(|| agents[0].has_said("the run is over"));
+}
+
+#[test]
+fn two_agents_of_one_name_are_refused_with_both_processes() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let agents = ["same", "same"].map(|name| AgentProcess::start(&server, name, &[]).waits());
+    let output = run(&server, &["-n", "100", "-c", "4"], &origin.url("/")).exits(3);
+    assert!(
+        output.stderr.contains("two agents are named same"),
+        "{output}"
+    );
+    for agent in &agents {
+        let process = format!(".{}.", agent.child.id());
+        assert!(output.stderr.contains(&process), "{process}: {output}");
+    }
+    assert_eq!(origin.requests(), 0);
+    eventually(|| is_clean(&server));
+}
+
+#[test]
+fn a_log_that_is_full_ends_the_run_with_what_was_counted() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let agents = agents(&server, &[]);
+    let flags = ["--json", "-q", "400", "-z", "120s", "--fleet-log", "64KiB"];
+    let output = run(&server, &flags, &origin.url("/")).exits(4);
+    assert!(
+        output
+            .stderr
+            .contains("the log may be too small: 240 ticks"),
+        "{output}"
+    );
+    assert!(
+        output
+            .stderr
+            .contains("the log of the run is full: allow more with `load --fleet-log SIZE`"),
+        "{output}"
+    );
+    let summary = output.json();
+    let warnings = summary["conditions"]["warnings"].to_string();
+    assert!(warnings.contains("incomplete: agent"), "{warnings}");
+    let counted = summary["counts"]["started"].as_u64().unwrap();
+    let made = origin.requests();
+    assert!(counted > 100 && counted <= made, "{counted} of {made}");
+    assert!(made < 120 * 400, "{made}");
+    eventually(|| {
+        agents
+            .iter()
+            .all(|agent| agent.has_said("has left the run"))
+    });
+    eventually(|| is_clean(&server));
+}
+
+#[test]
+fn a_dry_run_prints_the_parts_and_sends_nothing() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let agents = agents(&server, &[]);
+    let flags = ["--dry-run", "-q", "300", "-c", "20"];
+    let output = run(&server, &flags, &origin.url("/")).exits(0);
+    for agent in ["one", "two"] {
+        let line = output.stdout.lines().find(|line| line.starts_with(agent));
+        let words: Vec<_> = line.unwrap().split_whitespace().collect();
+        assert_eq!(words, [agent, "2", "of", "4", "10", "150"], "{output}");
+    }
+    assert_eq!(origin.requests(), 0);
+    eventually(|| is_clean(&server));
+    // They are there for the run itself.
+    let flags = ["--json", "-n", "40", "-c", "4"];
+    let summary = run(&server, &flags, &origin.url("/")).exits(0).json();
+    assert_eq!(summary["counts"]["ok"], 40);
+    drop(agents);
+}
+
+#[test]
+fn manifests_are_printed_without_a_broker_and_have_no_password() {
+    let flags = [
+        "load",
+        "--fleet",
+        "nats://user:word@broker.invalid:4222",
+        "--kubernetes",
+        "3",
+        "--kubernetes-name",
+        "shop",
+        "-q",
+        "300",
+        "http://shop.example.org/",
+    ];
+    let output = plimsoll(&flags).exits(0);
+    for part in [
+        "completions: 3",
+        "\"shop-agents\"",
+        "--allow=shop.example.org",
+    ] {
+        assert!(output.stdout.contains(part), "{part}\n{output}");
+    }
+    assert!(!output.stdout.contains("word"), "{output}");
+    assert!(
+        output.stderr.contains("--from-literal=nats=URL"),
+        "{output}"
+    );
+    let refused = plimsoll(&[&flags[..], &["--out", "/nowhere"]].concat()).exits(2);
+    assert!(refused.stderr.contains("--out"), "{refused}");
+    let output = plimsoll(&[&flags[..], &["--dry-run", "-c", "10"]].concat()).exits(0);
+    assert_eq!(output.stdout.matches("1 of 3").count(), 3, "{output}");
 }
 
 #[test]
@@ -457,7 +581,9 @@ fn result_files_have_the_figures_of_all_agents() {
     let out = out.to_string_lossy().into_owned();
     let flags = ["-n", "300", "-c", "4", "--out", &out];
     let output = run(&server, &flags, &origin.url("/")).exits(0);
-    assert!(output.stdout.contains("agent  workers"), "{output}");
+    assert!(output.stdout.contains("agents\n"), "{output}");
+    let page = fs::read_to_string(folder.path().join("out/report.html")).unwrap();
+    assert!(page.contains("<h2>Agents</h2>"), "{page}");
     let summary = fs::read(folder.path().join("out/summary.json")).unwrap();
     let summary: Value = serde_json::from_slice(&summary).unwrap();
     assert_eq!(summary["counts"]["ok"], 300);

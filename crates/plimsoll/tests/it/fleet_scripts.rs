@@ -213,3 +213,39 @@ fn what_needs_one_machine_is_refused() {
         "{output}"
     );
 }
+
+#[test]
+fn executors_make_the_iterations_of_one_run() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let _agents = agents(&server, &[]);
+    let script = r"
+import http from 'k6/http';
+import { sleep } from 'k6';
+export const options = {
+  scenarios: {
+    users: { executor: 'per-vu-iterations', vus: 6, iterations: 5, exec: 'user' },
+    ramp: {
+      executor: 'ramping-arrival-rate', startRate: 20, preAllocatedVUs: 10, exec: 'arrival',
+      stages: [{ target: 80, duration: '1s' }, { target: 10, duration: '1s' }],
+    },
+    vus: { executor: 'ramping-vus', startVUs: 2, stages: [{ target: 4, duration: '1s' }], exec: 'vu' },
+  },
+};
+export function user() { http.get(`${__ENV.BASE}/user-${__VU}-${__ITER}-end`); }
+export function arrival() { http.get(`${__ENV.BASE}/arrival`); }
+export function vu() { http.get(`${__ENV.BASE}/vu`); sleep(0.2); }
+";
+    let folder = folder(script);
+    run(&mut load(&server, &origin, &folder)).exits(0);
+    let heads = origin.heads().concat();
+    assert_eq!(heads.matches("GET /user-").count(), 30);
+    for number in 0..5 {
+        // Each of the six made its iteration of that number.
+        assert_eq!(heads.matches(&format!("-{number}-end ")).count(), 6);
+    }
+    // The area below the ramp is 95; one run makes 94, as the last one would be at its end.
+    assert_eq!(heads.matches("GET /arrival ").count(), 94);
+    assert!(heads.matches("GET /vu ").count() > 4);
+    eventually(|| is_clean(&server));
+}

@@ -68,6 +68,12 @@ mod dashboard;
 #[cfg(feature = "fleet")]
 mod fleet;
 
+#[cfg(feature = "fleet")]
+mod fleet_faults;
+
+#[cfg(feature = "fleet")]
+mod fleet_kinds;
+
 #[cfg(all(feature = "fleet", feature = "k6"))]
 mod fleet_scripts;
 

@@ -9,6 +9,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use crate::transport::LOG_IS_FULL;
+
 /// Age at which the broker drops messages that a coordinator that died has left.
 const MOST_AGE: Duration = Duration::from_hours(24);
 
@@ -17,6 +19,9 @@ const NOT_FOUND: u64 = 404;
 
 /// The code of an answer that another attempt may change.
 const UNAVAILABLE: u64 = 503;
+
+/// `JSStreamStoreFailedF`: the stream does not store the message. Source: nats-server, `server/errors.json`.
+const NOT_STORED: u64 = 10_077;
 
 /// Why a request has failed.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +38,9 @@ pub(super) enum ApiError {
     /// The broker refuses.
     #[error("{0}")]
     Refused(String),
+    /// A stream has as many bytes as it may.
+    #[error("{LOG_IS_FULL}")]
+    Full,
     /// There is no such stream or message.
     #[error("it does not exist")]
     NotFound,
@@ -185,6 +193,10 @@ fn read(payload: &[u8]) -> Result<Value, ApiError> {
         .to_owned();
     Err(match error["code"].as_u64() {
         Some(NOT_FOUND) => ApiError::NotFound,
+        // The other reason, a broken disk, has another text.
+        _ if error["err_code"].as_u64() == Some(NOT_STORED) && text.contains("maximum bytes") => {
+            ApiError::Full
+        }
         Some(UNAVAILABLE) => ApiError::Unavailable(text),
         _ => ApiError::Refused(text),
     })
@@ -210,6 +222,10 @@ mod tests {
         assert!(error(503).is_temporary());
         assert!(ApiError::NoResponders.is_temporary() && !error(400).is_temporary());
         assert_eq!(error(400).to_string(), "why");
+        let full =
+            r#"{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"}}"#;
+        let full = of_text(full).unwrap_err();
+        assert!(matches!(full, ApiError::Full) && !full.is_temporary());
         assert!(of_text("x").is_err());
     }
 }

@@ -1,4 +1,4 @@
-use plimsoll_testkit::NatsServer;
+use plimsoll_testkit::{Authority, MaterialFiles, NatsServer};
 
 use super::*;
 use crate::transport_contract;
@@ -30,13 +30,106 @@ fn a_broker_without_streams_is_refused_with_the_reason() {
     assert!(error.to_string().contains("nats-server -js"), "{error}");
 }
 
+/// From the page on nkeys of docs.nats.io.
+const SEED: &str = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY";
+const PUBLIC: &str = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4";
+
+fn plan(url: String) -> NatsPlan {
+    NatsPlan {
+        url,
+        name: "test".to_owned(),
+        ..NatsPlan::default()
+    }
+}
+
+fn carries(plan: &NatsPlan) {
+    let transport = NatsTransport::connect(plan).unwrap();
+    let subject = "plimsoll.auth.a".to_owned();
+    transport
+        .create_log("auth", std::slice::from_ref(&subject), 1 << 20)
+        .unwrap();
+    transport.append(&subject, "1", b"1".to_vec()).unwrap();
+    transport.delete("auth", "auth").unwrap();
+}
+
+fn is_refused(plan: &NatsPlan) {
+    let error = NatsTransport::connect(plan).unwrap_err().to_string();
+    assert!(error.contains("authorization violation"), "{error}");
+}
+
+#[test]
+fn a_user_has_a_password_of_its_own() {
+    let config = "authorization { users: [ { user: ann, password: right }, { user: \"b@b\", password: \"p:w\" } ] }";
+    let server = NatsServer::start_with(config, false);
+    carries(&plan(server.url_of("ann:right@")));
+    carries(&plan(server.url_of("b%40b:p%3Aw@")));
+    is_refused(&plan(server.url_of("ann:wrong@")));
+    is_refused(&plan(server.url()));
+}
+
+#[test]
+fn a_token_opens_a_broker() {
+    let server = NatsServer::start_with("authorization { token: t0ken }", false);
+    carries(&plan(server.url_of("t0ken@")));
+    is_refused(&plan(server.url_of("other@")));
+}
+
+#[test]
+fn a_user_signs_with_an_nkey() {
+    let config = format!("authorization {{ users: [ {{ nkey: {PUBLIC} }} ] }}");
+    let server = NatsServer::start_with(&config, false);
+    let files = MaterialFiles::new();
+    let with = |text: &str| NatsPlan {
+        credentials: Some(files.write("seed", text)),
+        ..plan(server.url())
+    };
+    carries(&with(SEED));
+    is_refused(&plan(server.url()));
+    let error = NatsTransport::connect(&with("SUAC")).unwrap_err();
+    assert!(error.reason.contains("neither the seed"), "{error}");
+}
+
+#[test]
+fn a_broker_over_tls_wants_its_authority_and_a_certificate_of_the_client() {
+    let (authority, files) = (Authority::new(), MaterialFiles::new());
+    let own = authority.issue(&["127.0.0.1"]);
+    let client = authority.issue_for_client("agent");
+    let write = |name: &str, text: &str| files.write(name, text);
+    let ca = write("ca.pem", &authority.pem());
+    let certificate = write("own.pem", own.pem());
+    let key = write("own.key", own.key_pem());
+    let of_client = (
+        write("client.pem", client.pem()),
+        write("client.key", client.key_pem()),
+    );
+    let config = format!(
+        "tls {{ cert_file: {certificate:?}, key_file: {key:?}, ca_file: {ca:?}, verify: true }}"
+    );
+    let server = NatsServer::start_with(&config, true);
+    let trusting = NatsPlan {
+        authority: Some(ca),
+        ..plan(server.url())
+    };
+    carries(&NatsPlan {
+        certificate: Some(of_client.clone()),
+        ..trusting.clone()
+    });
+    // Neither without a certificate nor without trust in the broker's.
+    NatsTransport::connect(&trusting).unwrap_err();
+    NatsTransport::connect(&NatsPlan {
+        certificate: Some(of_client),
+        ..plan(server.url())
+    })
+    .unwrap_err();
+}
+
 #[test]
 fn a_log_survives_a_restart_of_the_broker() {
     let mut server = NatsServer::start();
     let transport = connect(&server);
     let subject = "plimsoll.restart.a".to_owned();
     transport
-        .create_log("restart", std::slice::from_ref(&subject))
+        .create_log("restart", std::slice::from_ref(&subject), 1 << 20)
         .unwrap();
     transport.append(&subject, "1", b"1".to_vec()).unwrap();
     server.restart();

@@ -413,7 +413,15 @@ fn result(page: &mut Page, run: &RunSummary) {
             plural(total, "threshold", "thresholds")
         )
     };
-    let (emphasis, text) = if let Some(why) = run.shows_nothing() {
+    let lacking = run.agents.iter().filter(|it| it.problem.is_some()).count();
+    let (emphasis, text) = if lacking > 0 {
+        let all = plural(run.agents.len() as u64, "agent", "agents");
+        let text = format!(
+            "incomplete: figures of {} of {all} are missing",
+            count(lacking as u64)
+        );
+        (Emphasis::Error, text)
+    } else if let Some(why) = run.shows_nothing() {
         (Emphasis::Error, format!("failed: {}", nothing(run, why)))
     } else if met < total {
         let text = format!("failed: {} not met", thresholds(total - met));

@@ -94,6 +94,27 @@ fn the_brief_summary_is_short_and_ends_with_the_verdict() {
 }
 
 #[test]
+fn agents_stand_side_by_side() {
+    let text = plain(&fixture::fleet());
+    let table: Vec<_> = text.lines().take(5).map(str::trim_end).collect();
+    let verdict = text.trim_end().lines().last();
+    assert_eq!(
+        verdict,
+        Some("result     incomplete: figures of 1 of 3 agents are missing")
+    );
+    assert_eq!(
+        table,
+        [
+            "agents",
+            "                      rate/s  errors     p99  busiest     late",
+            "  web1                 2,498      20  913 µs     61 %  40.0 µs",
+            "  web2-with-a-long-…   2,498      20  913 µs     99 %  40.0 µs       limit",
+            "  web3                  0.00       -       -        -        -  incomplete",
+        ]
+    );
+}
+
+#[test]
 fn no_line_is_too_wide() {
     let mut runs = fixture::all();
     for (_, run) in &mut runs {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use plimsoll_load::{RunPlan, Standing};
 use plimsoll_model::{
-    Bounded, Cost, DurationText, ExchangeKind, ResourceSample, grouped, three_figures,
+    AgentStanding, Bounded, Cost, DurationText, ExchangeKind, ResourceSample, grouped,
+    three_figures,
 };
 use plimsoll_report::dashboard::{Chart, Dashboard, Timeline};
 use plimsoll_report::files::ExtraTable;
@@ -12,6 +13,7 @@ use plimsoll_report::page::Card;
 use plimsoll_report::page::{short_bytes, short_number, short_time};
 
 use super::Args;
+use super::agents::AgentCells;
 use super::output::title;
 use crate::dashboard::DashboardServer;
 use crate::problem::Problem;
@@ -101,7 +103,9 @@ impl LoadDashboard {
     }
 
     /// Takes over one more second.
-    pub(super) fn show(&mut self, standing: &Standing<'_>) {
+    ///
+    /// - `agents`: side by side; empty where this process makes the run.
+    pub(super) fn show(&mut self, standing: &Standing<'_>, agents: &[AgentStanding]) {
         let tick = standing.tick;
         let seconds = tick.length.as_secs_f64();
         let is_whole = tick.length >= SHORTEST && !tick.grace;
@@ -145,7 +149,7 @@ impl LoadDashboard {
             (_, true) => "finishing what is in flight",
             _ => "running",
         };
-        self.last = self.picture(standing, state, rate(done));
+        self.last = self.picture(standing, agents, state, rate(done));
         self.server.show(&self.last);
     }
 
@@ -159,7 +163,13 @@ impl LoadDashboard {
         self.server.end(&self.last);
     }
 
-    fn picture(&self, standing: &Standing<'_>, state: &str, rate: Option<f64>) -> Dashboard {
+    fn picture(
+        &self,
+        standing: &Standing<'_>,
+        agents: &[AgentStanding],
+        state: &str,
+        rate: Option<f64>,
+    ) -> Dashboard {
         let (tick, counts) = (standing.tick, &standing.counts);
         let done = counts.ok + counts.failed;
         let errors = counts.errors();
@@ -194,8 +204,35 @@ impl LoadDashboard {
             progress: share,
             tiles,
             plots: self.timeline.plots(),
-            tables: vec![statuses(standing), failures(standing)],
+            tables: vec![agents_table(agents), statuses(standing), failures(standing)],
         }
+    }
+}
+
+fn agents_table(agents: &[AgentStanding]) -> ExtraTable {
+    let head = [
+        "agent",
+        "per second",
+        "errors",
+        "p99",
+        "starts late",
+        "state",
+    ];
+    let row = |agent: &AgentStanding| {
+        let cells = AgentCells::new(agent);
+        vec![
+            agent.name.clone(),
+            cells.rate,
+            cells.errors,
+            cells.p99,
+            cells.lag,
+            cells.state.to_owned(),
+        ]
+    };
+    ExtraTable {
+        title: "Agents".to_owned(),
+        head: head.map(str::to_owned).to_vec(),
+        rows: agents.iter().map(row).collect(),
     }
 }
 

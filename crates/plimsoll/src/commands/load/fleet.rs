@@ -4,7 +4,11 @@ pub(crate) mod arguments;
 
 pub(crate) mod flags;
 
+mod dry_run;
+
 pub(crate) mod folder;
+
+pub(crate) mod kubernetes;
 
 pub(crate) mod make_part;
 
@@ -19,12 +23,14 @@ mod show;
 use std::cell::RefCell;
 use std::fs;
 use std::sync::Arc;
+use std::time::Duration;
 
 use plimsoll_fleet::{
     FleetError, FleetPlan, FleetRun, FoundRun, LoadMerger, NatsPlan, NatsTransport, NotStarted,
-    Note, SigningKey, Work, coordinate, fetch_files, find_run, new_run_name,
+    Note, Shares, SigningKey, Work, coordinate, fetch_files, find_run, new_run_name, tick_bytes,
 };
-use plimsoll_load::Standing;
+use plimsoll_load::{Pacing, RunPart, RunPlan, Standing};
+use plimsoll_model::{AgentStanding, Rate};
 use plimsoll_report::files;
 use url::Url;
 
@@ -48,11 +54,17 @@ pub(super) fn run(args: &Args, url: &str) -> Result<Exit, Failed> {
     if let Some(run) = &args.fleet.attach {
         return attach(args, url, run);
     }
+    if args.fleet.kubernetes.kubernetes.is_some() {
+        return in_cluster(args, url);
+    }
     let agents = args.fleet.agents.ok_or_else(|| {
         Problem::with("--fleet", "needs the number of agents")
             .hint("write for example --agents 4")
             .usage()
     })?;
+    if args.fleet.dry_run {
+        return dry(args, url, agents);
+    }
     let job = Job {
         run: new_run_name(),
         agents,
@@ -62,9 +74,64 @@ pub(super) fn run(args: &Args, url: &str) -> Result<Exit, Failed> {
     make(args, url, job)
 }
 
+/// Prints what would run in a cluster, or its manifests.
+fn in_cluster(args: &Args, url: &str) -> Result<Exit, Failed> {
+    let surroundings = super::compile::Surroundings::here(args);
+    let compiled = super::compile::compile(args, args.url.as_deref(), &surroundings, None)?;
+    let plan = &compiled.plan;
+    if !args.fleet.dry_run {
+        return kubernetes::print(args, url, plan);
+    }
+    let flags = &args.fleet.kubernetes;
+    let agents = flags.kubernetes.unwrap_or(1);
+    let parts = dry_run::parts_of_pods(agents, flags.kubernetes_cpu, plan.connections);
+    let parts = parts.map_err(|_| too_many_pods(agents, plan.connections))?;
+    print_parts(&parts, plan)
+}
+
+fn too_many_pods(agents: usize, connections: usize) -> Failed {
+    let message = format!(
+        "{agents} agents have nothing to do with {connections} connections or virtual users"
+    );
+    Problem::with("--kubernetes", message).usage()
+}
+
+/// Prints which agent would make which part.
+fn dry(args: &Args, url: &str, agents: usize) -> Result<Exit, Failed> {
+    let interrupt = signals::watch().map_err(|error| {
+        Problem::new(format!("cannot watch for signals: {error}")).could_not_run()
+    })?;
+    // What is wrong with files and flags is said here.
+    arguments::of_process(args)?;
+    let surroundings = super::compile::Surroundings::here(args);
+    let compiled = super::compile::compile(args, args.url.as_deref(), &surroundings, None)?;
+    let plan = &compiled.plan;
+    let key = args.fleet.sign.as_deref().map(read_key).transpose()?;
+    let transport = connect(&args.fleet.broker(url))?;
+    let connections = plan.connections;
+    let parts = dry_run::parts(
+        &transport,
+        &args.fleet,
+        agents,
+        connections,
+        key.as_ref(),
+        &interrupt,
+    )
+    .map_err(|error| failed(&error, &args.fleet))?;
+    print_parts(&parts, plan)
+}
+
+fn print_parts(parts: &Shares, plan: &RunPlan) -> Result<Exit, Failed> {
+    let rate = plan.average_rate().map(Rate::per_second);
+    let count = |part: RunPart| part.connections(plan);
+    terminal::print(&dry_run::table(parts, "connections", &count, rate))
+        .map_err(|error| Problem::caused_by(&error).could_not_run())?;
+    Ok(Exit::Fine)
+}
+
 /// Goes on with a run whose coordinator is gone.
 fn attach(args: &Args, url: &str, run: &str) -> Result<Exit, Failed> {
-    let transport = connect(url, args.fleet.fleet_cacert.clone(), "plimsoll load")?;
+    let transport = connect(&args.fleet.broker(url))?;
     let found = find_run(&transport, run).map_err(|error| failed(&error, &args.fleet))?;
     let files = fetch_files(&transport, &found.order);
     let files = files.map_err(|error| Problem::with("--attach", error).could_not_run())?;
@@ -123,7 +190,7 @@ fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
     if key.is_none() && attached.is_none() {
         check_loopback(url, super::target::is_local(&plan))?;
     }
-    let transport = connect(url, fleet.fleet_cacert.clone(), "plimsoll load")?;
+    let transport = connect(&fleet.broker(url))?;
     let mut push = Push::start(destinations, &args.output.run_name, &plan.url())
         .map_err(|error| Problem::new(format!("cannot start a thread: {error}")).could_not_run())?;
     let mut page = LoadDashboard::start(args, &plan).map_err(Problem::could_not_run)?;
@@ -138,13 +205,13 @@ fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
             terminal::log_line(&show::note(note));
         }
     };
-    let mut on_tick = |standing: &Standing<'_>| {
+    let mut on_tick = |standing: &Standing<'_>, agents: &[AgentStanding]| {
         if let Some(live) = &mut *live.borrow_mut() {
-            live.show(standing);
+            live.show(standing, agents);
         }
         push.tick(standing);
         if let Some(page) = &mut page {
-            page.show(standing);
+            page.show(standing, agents);
         }
     };
     if attached.is_none() {
@@ -152,6 +219,11 @@ fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
         terminal::log_line(&format!(
             "run {run} waits up to {seconds} s for {agents} agents"
         ));
+    }
+    if attached.is_none()
+        && let Some(line) = log_forecast(&plan, agents, fleet)
+    {
+        terminal::log_line(&line);
     }
     let mut merger = LoadMerger::new(&plan, &thresholds, &observed, &mut on_tick);
     let outcome = coordinate(
@@ -166,6 +238,8 @@ fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
             files: order.files,
             attached,
             key: key.as_ref(),
+            tick_seconds: fleet.fleet_tick.as_secs(),
+            most_log_bytes: fleet.fleet_log.0,
             keep: fleet.keep,
             interrupt: Arc::clone(&interrupt),
             on_note: &mut on_note,
@@ -187,11 +261,6 @@ fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
     let summary = &summary.expect("a run that ended has started");
     let incomplete = outcome.incomplete();
     output::print(args, summary)?;
-    if !args.output.json {
-        terminal::print(&show::agents(&outcome, "started", "responses")).map_err(|error| {
-            Problem::new(format!("cannot write to standard output: {error}")).could_not_run()
-        })?;
-    }
     if let Some(folder) = folder {
         folder.write(&files::of_run_with(summary, Vec::new()))?;
     }
@@ -213,21 +282,33 @@ fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
     })
 }
 
-/// The URL of a broker, checked. Both commands of a fleet connect by this.
-pub(crate) fn connect(
-    url: &str,
-    authority: Option<std::path::PathBuf>,
-    name: &str,
-) -> Result<NatsTransport, Failed> {
-    let plan = NatsPlan {
-        url: url.to_owned(),
-        authority,
-        name: name.to_owned(),
+/// Says so if the ticks of a run may be more than its log takes.
+fn log_forecast(plan: &RunPlan, agents: usize, fleet: &FleetArgs) -> Option<String> {
+    let seconds = plan.stop.duration? + plan.warm_up;
+    let per_second = match &plan.pacing {
+        Pacing::Open { profile, .. } => Some(profile.average(seconds).per_second() / agents as f64),
+        Pacing::Closed { .. } => None,
     };
-    NatsTransport::connect(&plan).map_err(|error| {
-        Problem::caused_by(&error)
-            .hint("start it with `nats-server -js`, or correct host and port")
-            .could_not_run()
+    let kinds = if plan.requests.len() > 1 {
+        plan.requests.len()
+    } else {
+        0
+    };
+    let every = fleet.fleet_tick.as_secs();
+    let bytes = tick_bytes(per_second.map(|rate| rate * every as f64), kinds);
+    let ticks = Duration::from_secs(seconds.as_secs().div_ceil(every));
+    show::log_forecast(agents, ticks, bytes, fleet.fleet_log)
+}
+
+/// Connects to a broker. Both commands of a fleet connect by this.
+pub(crate) fn connect(plan: &NatsPlan) -> Result<NatsTransport, Failed> {
+    NatsTransport::connect(plan).map_err(|error| {
+        let hint = if error.reason.contains("authorization violation") {
+            "give its credentials: USER:PASSWORD@ in the URL, or a file"
+        } else {
+            "start it with `nats-server -js`, or correct host and port"
+        };
+        Problem::caused_by(&error).hint(hint).could_not_run()
     })
 }
 
@@ -270,6 +351,7 @@ fn fleet_plan(args: &FleetArgs, agents: usize, connections: usize) -> FleetPlan 
         goes_on_without: args.on_agent_loss == OnAgentLoss::Continue,
         most_spread: args.most_spread,
         connections,
+        is_dry: false,
     }
 }
 
@@ -289,6 +371,9 @@ fn failed(error: &FleetError, args: &FleetArgs) -> Failed {
         FleetError::NotStarted(NotStarted::TooMany { .. }) => {
             problem.about("--agents").hint("lower --agents or raise -c")
         }
+        FleetError::NotStarted(NotStarted::SameName { .. }) => problem.about("--agents").hint(
+            "give each agent a name of its own (`plimsoll agent --name NAME`), or none: the default is unlike any other",
+        ),
         FleetError::NeverStarted(_) | FleetError::NoRun(_) => problem.about("--attach").hint(
             "start it again; a run that has ended leaves nothing on the broker but with --keep",
         ),

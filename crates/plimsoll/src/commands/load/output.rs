@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_load::{Interrupt, RunPlan, Standing};
-use plimsoll_model::{RunSummary, three_figures};
+use plimsoll_model::{AgentStanding, RunSummary, three_figures};
 use plimsoll_report::export::{Exporter, Junit, Markdown, Prometheus};
 use plimsoll_report::text::{self, Detail, Progress, SecondsTogether};
 use plimsoll_report::{RunRecord, SummaryDocument, samples_csv};
@@ -67,10 +67,11 @@ impl Live {
         }
     }
 
-    pub(super) fn show(&mut self, standing: &Standing<'_>) {
+    /// - `agents`: side by side; empty where this process makes the run.
+    pub(super) fn show(&mut self, standing: &Standing<'_>, agents: &[AgentStanding]) {
         let tick = standing.tick;
         match self {
-            Self::Screen(screen) => screen.update(standing),
+            Self::Screen(screen) => screen.update(standing, agents),
             Self::Line(progress) => {
                 note(progress, standing);
                 let line = text::live(tick, progress, terminal::style_of_stderr());

@@ -381,13 +381,22 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     #[cfg(feature = "fleet")]
     let fleet = request.fleet.zip(request.broker());
     #[cfg(feature = "fleet")]
-    let fleet = fleet.map(|(args, url)| {
-        let made = overrides(&flags.overrides, &flags.source, &flags.global);
-        let made = made.map_err(config)?;
-        ScriptFleet::new((args, url), flags, &loaded, made, &interrupt, &say)
-    });
-    #[cfg(feature = "fleet")]
-    let fleet = fleet.transpose()?;
+    let fleet = match fleet {
+        None => None,
+        Some((args, url)) => {
+            let made = overrides(&flags.overrides, &flags.source, &flags.global);
+            let made = made.map_err(config)?;
+            if args.kubernetes.kubernetes.is_some() {
+                super::fleet::script::in_cluster((args, url), flags, &loaded, made)?;
+                return Ok(K6ExitCode::Fine);
+            }
+            let fleet = ScriptFleet::new((args, url), flags, &loaded, made, &interrupt, &say)?;
+            if fleet.is_none() {
+                return Ok(K6ExitCode::Fine);
+            }
+            fleet
+        }
+    };
     let invocation = Invocation {
         #[cfg(feature = "fleet")]
         parts: fleet.as_ref().map(|fleet| fleet as &dyn ScriptParts),

@@ -3,6 +3,8 @@
 //! [`View`] holds what is known and draws it; it knows no terminal and no run. [`Screen`] gives it
 //! one, on a thread of its own, and listens for keys.
 
+mod agents;
+
 use std::collections::VecDeque;
 use std::io;
 use std::panic;
@@ -13,7 +15,8 @@ use std::time::Duration;
 
 use plimsoll_load::{Interrupt, Standing};
 use plimsoll_model::{
-    ByteSize, Cost, DurationText, ExchangeKind, ResourceSample, Unit, grouped, three_figures,
+    AgentStanding, ByteSize, Cost, DurationText, ExchangeKind, ResourceSample, Unit, grouped,
+    three_figures,
 };
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
@@ -64,6 +67,7 @@ pub(super) struct View {
     failures: Vec<(String, u64)>,
     target: Option<ResourceSample>,
     cost: Option<Cost>,
+    agents: Vec<AgentStanding>,
 }
 
 impl View {
@@ -151,14 +155,19 @@ impl View {
         } else {
             (Constraint::Length(0), Constraint::Fill(1))
         };
-        let [title, progress, plots, figures, keys] = Layout::vertical([
+        let rows = self.agent_rows(area.height);
+        let [title, progress, plots, agents, figures, keys] = Layout::vertical([
             Constraint::Length(1),
             Constraint::Length(1),
             plots,
+            Constraint::Length(if rows == 0 { 0 } else { rows + 3 }),
             figures,
             Constraint::Length(1),
         ])
         .areas(area);
+        if rows > 0 {
+            self.draw_agents(frame, agents, rows);
+        }
         frame.render_widget(Line::from(self.title.as_str()).bold(), title);
         self.draw_progress(frame, progress);
         let [rate, latency] =
@@ -448,8 +457,11 @@ impl Screen {
     }
 
     /// Takes note of one more second.
-    pub(super) fn update(&self, standing: &Standing<'_>) {
-        lock(&self.shared.view).update(standing);
+    pub(super) fn update(&self, standing: &Standing<'_>, agents: &[AgentStanding]) {
+        let mut view = lock(&self.shared.view);
+        view.update(standing);
+        view.update_agents(agents);
+        drop(view);
         self.shared.is_stale.store(true, Ordering::Release);
     }
 }

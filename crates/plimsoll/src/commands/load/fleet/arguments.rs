@@ -3,6 +3,8 @@
 //! One table has every flag. The coordinator makes the order by it, and the agent checks the order by it: an order must not have an
 //! agent start programs, or read files of its machine.
 
+mod destination;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -12,165 +14,10 @@ use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args as _, FromArgMatches as _};
 use plimsoll_fleet::{Argument, MOST_FILE_BYTES, OrderFile};
 
+use self::destination::{Destination, NOT_OF_POD, OF_POD, destination};
 use super::super::Args;
 use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
-
-/// What becomes of a flag.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Destination {
-    /// Agents get it as it is.
-    Agents,
-    /// Agents get a copy of the file that it names.
-    File,
-    /// The coordinator does it.
-    Coordinator,
-    /// It cannot be had on agents, for this reason.
-    Refused(&'static str),
-}
-
-const ON_ITS_MACHINE: &str = "names something of one machine, which agents do not have";
-
-/// Every flag of `load`, by its id.
-const FLAGS: &[(&str, Destination)] = &[
-    ("url", Destination::Agents),
-    ("connections", Destination::Agents),
-    ("streams", Destination::Agents),
-    ("requests", Destination::Agents),
-    ("duration", Destination::Agents),
-    ("rate", Destination::Agents),
-    ("pace", Destination::Agents),
-    ("arrivals", Destination::Agents),
-    ("burst", Destination::Agents),
-    ("burst_delay", Destination::Agents),
-    ("jitter", Destination::Agents),
-    ("stages", Destination::Agents),
-    ("ramp_up", Destination::Agents),
-    ("warm_up", Destination::Agents),
-    (
-        "threads",
-        Destination::Refused(
-            "is set by agents: each has a worker for every core (`plimsoll agent --cores N`)",
-        ),
-    ),
-    ("think", Destination::Agents),
-    ("max_in_flight", Destination::Agents),
-    ("on_full", Destination::Agents),
-    ("timeout", Destination::Agents),
-    ("grace", Destination::Agents),
-    ("seed", Destination::Agents),
-    ("method", Destination::Agents),
-    ("headers", Destination::Agents),
-    ("data", Destination::Agents),
-    ("data_file", Destination::File),
-    ("content_type", Destination::Agents),
-    ("compress_body", Destination::Agents),
-    ("form", Destination::Agents),
-    ("basic_auth", Destination::Agents),
-    ("bearer", Destination::Agents),
-    ("digest", Destination::Agents),
-    ("host", Destination::Agents),
-    ("user_agent", Destination::Agents),
-    ("location", Destination::Agents),
-    ("output_of_body", Destination::Agents),
-    ("disable_keepalive", Destination::Agents),
-    ("urls", Destination::File),
-    ("from", Destination::File),
-    ("from_format", Destination::Agents),
-    ("only", Destination::Agents),
-    ("pick", Destination::Agents),
-    ("feeder", Destination::File),
-    ("feeder_order", Destination::Agents),
-    ("var", Destination::Agents),
-    (
-        "env",
-        Destination::Refused(
-            "reads files beside the file of requests, which agents do not get: give values with --var",
-        ),
-    ),
-    ("cookies", Destination::Agents),
-    ("max_redirs", Destination::Agents),
-    ("compressed", Destination::Agents),
-    ("expect", Destination::Agents),
-    ("threshold", Destination::Coordinator),
-    ("abort_on_breach", Destination::Coordinator),
-    ("fail_status", Destination::Agents),
-    ("pid", Destination::Refused(ON_ITS_MACHINE)),
-    ("observe", Destination::Coordinator),
-    ("observe_token_file", Destination::Coordinator),
-    ("observe_ca", Destination::Coordinator),
-    ("spawn", Destination::Refused(ON_ITS_MACHINE)),
-    ("spawn_timeout", Destination::Refused(ON_ITS_MACHINE)),
-    ("server_cores", Destination::Refused(ON_ITS_MACHINE)),
-    ("sample_ms", Destination::Coordinator),
-    ("cores", Destination::Refused(ON_ITS_MACHINE)),
-    ("resolve", Destination::Agents),
-    ("ipv4", Destination::Agents),
-    ("ipv6", Destination::Agents),
-    ("source", Destination::Refused(ON_ITS_MACHINE)),
-    ("unix_socket", Destination::Refused(ON_ITS_MACHINE)),
-    ("proxy", Destination::Agents),
-    ("http2", Destination::Agents),
-    ("http3", Destination::Agents),
-    ("udp_payload", Destination::Agents),
-    ("early_data", Destination::Agents),
-    ("insecure", Destination::Agents),
-    ("cacert", Destination::File),
-    ("cert", Destination::File),
-    ("key", Destination::File),
-    ("tls_min", Destination::Agents),
-    ("tls_max", Destination::Agents),
-    ("ciphers", Destination::Agents),
-    ("no_sessionid", Destination::Agents),
-    (
-        "tls_key_log",
-        Destination::Refused("writes secrets to a file, which stays on its machine"),
-    ),
-    ("haproxy_protocol", Destination::Agents),
-    ("haproxy_clientip", Destination::Agents),
-    ("h2_window", Destination::Agents),
-    ("h2_connection_window", Destination::Agents),
-    ("message_size", Destination::Agents),
-    ("binary", Destination::Agents),
-    ("sse", Destination::Agents),
-    ("grpc", Destination::Agents),
-    ("proto_set", Destination::File),
-    ("json", Destination::Coordinator),
-    ("check", Destination::Coordinator),
-    ("verbose", Destination::Coordinator),
-    ("no_tui", Destination::Coordinator),
-    ("dashboard", Destination::Coordinator),
-    ("out", Destination::Coordinator),
-    ("append", Destination::Coordinator),
-    ("profile", Destination::Refused(ON_ITS_MACHINE)),
-    (
-        "samples_csv",
-        Destination::Refused("has samples of one machine"),
-    ),
-    ("junit", Destination::Coordinator),
-    ("prometheus", Destination::Coordinator),
-    ("otlp", Destination::Coordinator),
-    ("prometheus_remote_write", Destination::Coordinator),
-    ("push_header", Destination::Coordinator),
-    ("run_name", Destination::Coordinator),
-    ("markdown", Destination::Coordinator),
-    ("fleet", Destination::Coordinator),
-    ("agents", Destination::Coordinator),
-    ("attach", Destination::Coordinator),
-    ("agent_wait", Destination::Coordinator),
-    ("agent_group", Destination::Coordinator),
-    ("agent_timeout", Destination::Coordinator),
-    ("on_agent_loss", Destination::Coordinator),
-    ("most_spread", Destination::Coordinator),
-    ("sign", Destination::Coordinator),
-    ("fleet_cacert", Destination::Coordinator),
-    ("keep", Destination::Coordinator),
-];
-
-fn destination(id: &str) -> Option<Destination> {
-    let found = FLAGS.iter().find(|(name, _)| *name == id);
-    found.map(|(_, destination)| *destination)
-}
 
 /// The command of an order, with its files.
 #[derive(Debug, Default)]
@@ -220,10 +67,28 @@ pub(super) fn of_process(args: &Args) -> Result<OrderArguments, Failed> {
         );
     }
     let arguments = std::env::args_os().skip(2).collect::<Vec<_>>();
-    of_arguments(&arguments)
+    of_arguments(&arguments, Reader::Agents)
 }
 
-fn of_arguments(arguments: &[OsString]) -> Result<OrderArguments, Failed> {
+/// What the pod of a coordinator gets of them, for `--kubernetes`.
+pub(super) fn of_pod(args: &Args) -> Result<OrderArguments, Failed> {
+    if args.is_embedded() {
+        let message = "needs the URL of a server that agents can reach";
+        return Err(Problem::with("--kubernetes", message).usage());
+    }
+    let arguments = std::env::args_os().skip(2).collect::<Vec<_>>();
+    of_arguments(&arguments, Reader::Pod)
+}
+
+/// Who gets arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    Agents,
+    /// The coordinator in a pod; variables have their values there.
+    Pod,
+}
+
+fn of_arguments(arguments: &[OsString], reader: Reader) -> Result<OrderArguments, Failed> {
     let command = command();
     let matches = command
         .clone()
@@ -238,14 +103,26 @@ fn of_arguments(arguments: &[OsString]) -> Result<OrderArguments, Failed> {
             continue;
         }
         let flag = flag_of(argument);
-        match destination(id) {
+        let is_pod = reader == Reader::Pod;
+        let to = match destination(id) {
+            Some(Destination::Coordinator) if is_pod && OF_POD.contains(&id) => {
+                Some(Destination::Agents)
+            }
+            Some(Destination::Coordinator) if is_pod && NOT_OF_POD.contains(&id) => {
+                let reason = "needs files of this machine, or writes some that end with the pod";
+                Some(Destination::Refused(reason))
+            }
+            other => other,
+        };
+        match to {
             Some(Destination::Coordinator) => {}
             Some(Destination::Refused(reason)) => {
                 problems.push(Problem::with(&flag, format!("{reason} (--fleet)")));
             }
             Some(Destination::Agents | Destination::File) => {
                 for value in values(&matches, argument) {
-                    match carry(&mut order, id, &flag, value) {
+                    let keeps = is_pod && id == "var";
+                    match carry(&mut order, id, &flag, value, keeps) {
                         Ok(Some(text)) if argument.is_positional() => positional.push(text),
                         Ok(Some(text)) => order.command.push(Argument::Text(text)),
                         Ok(None) => {}
@@ -283,11 +160,14 @@ fn of_arguments(arguments: &[OsString]) -> Result<OrderArguments, Failed> {
 }
 
 /// One value of a flag, as agents get it; `None` if it is a file, which was added.
+///
+/// - `keeps_variable`: whether a variable of the environment is named and not read.
 fn carry(
     order: &mut OrderArguments,
     id: &str,
     flag: &str,
     value: Option<String>,
+    keeps_variable: bool,
 ) -> Result<Option<String>, Problem> {
     let Some(value) = value else {
         return Ok(Some(flag.to_owned()));
@@ -305,7 +185,7 @@ fn carry(
                 "names a file, which agents do not get (--fleet)",
             ));
         }
-        "var" if !value.contains('=') => {
+        "var" if !value.contains('=') && !keeps_variable => {
             #[expect(clippy::disallowed_methods, reason = "this is the binary")]
             let content = std::env::var(&value);
             // Without one the plan is wrong here already.
@@ -454,141 +334,4 @@ pub(crate) fn of_order(order: &[Argument], folder: &Path) -> Result<Args, String
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn order(line: &str) -> Result<OrderArguments, Failed> {
-        let words: Vec<_> = line.split(' ').map(OsString::from).collect();
-        of_arguments(&words)
-    }
-
-    fn texts(order: &OrderArguments) -> Vec<String> {
-        let texts = order.command.iter().map(|argument| match argument {
-            Argument::Text(text) => text.clone(),
-            Argument::File(name) => format!("<{name}>"),
-        });
-        texts.collect()
-    }
-
-    #[test]
-    fn the_table_has_every_flag_and_no_other() {
-        let command = command();
-        let ids: Vec<_> = command
-            .get_arguments()
-            .map(|it| it.get_id().as_str())
-            .collect();
-        for id in &ids {
-            assert!(destination(id).is_some(), "{id}");
-        }
-        for (id, _) in FLAGS {
-            let is_of_feature = matches!(*id, "append" | "profile") && !cfg!(feature = "lab");
-            assert!(ids.contains(id) || is_of_feature, "{id}");
-        }
-    }
-
-    #[test]
-    fn agents_get_the_load_and_the_coordinator_keeps_the_rest() {
-        let order = order(
-            "--fleet nats://127.0.0.1 --agents 2 --json -c 8 -z 2s -k --threshold errors:rate<1% -H a:1 -H b:2 http://127.0.0.1/",
-        )
-        .unwrap();
-        assert_eq!(
-            texts(&order),
-            [
-                "--connections=8",
-                "--duration=2s",
-                "--header=a:1",
-                "--header=b:2",
-                "--insecure",
-                "http://127.0.0.1/"
-            ]
-        );
-        let folder = Path::new("/nowhere");
-        let args = of_order(&order.command, folder).unwrap();
-        assert_eq!(args.shape.connections, Some(8));
-        assert_eq!(args.url.as_deref(), Some("http://127.0.0.1/"));
-    }
-
-    #[test]
-    fn files_go_along_under_names_of_their_own() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("the users.csv");
-        fs::write(&path, "name\nann\n").unwrap();
-        let words = [
-            "--feeder",
-            path.to_str().unwrap(),
-            "--fleet",
-            "nats://a",
-            "--agents",
-            "1",
-            "http://127.0.0.1/{{name}}",
-        ];
-        let words: Vec<_> = words.iter().map(OsString::from).collect();
-        let order = of_arguments(&words).unwrap();
-        assert_eq!(
-            texts(&order),
-            ["--feeder", "<0-the-users.csv>", "http://127.0.0.1/{{name}}"]
-        );
-        assert_eq!(order.files[0].content, b"name\nann\n");
-        let args = of_order(&order.command, Path::new("/tmp/order")).unwrap();
-        assert_eq!(
-            args.requests.feeder,
-            [PathBuf::from("/tmp/order/0-the-users.csv")]
-        );
-    }
-
-    #[test]
-    fn what_only_one_machine_has_is_refused_with_its_flag() {
-        let failed =
-            order("--fleet nats://a --agents 1 -t 2 --cores 0 http://127.0.0.1/").unwrap_err();
-        let about: Vec<_> = failed
-            .problems
-            .iter()
-            .map(|it| it.about.clone().unwrap())
-            .collect();
-        assert_eq!(about, ["--threads", "--cores"]);
-    }
-
-    #[test]
-    fn an_agent_takes_no_order_that_reaches_for_its_machine() {
-        let check = |words: &[&str], expected: &str| {
-            let order: Vec<_> = words
-                .iter()
-                .map(|it| Argument::Text((*it).to_owned()))
-                .collect();
-            let refused = of_order(&order, Path::new("/tmp/order")).unwrap_err();
-            assert!(refused.contains(expected), "{words:?}: {refused}");
-        };
-        check(
-            &["--spawn=rm -rf /", "http://127.0.0.1/"],
-            "--spawn, which agents do not take",
-        );
-        check(
-            &["--pid=1", "http://127.0.0.1/"],
-            "--pid, which agents do not take",
-        );
-        check(
-            &["--out=/tmp/x", "http://127.0.0.1/"],
-            "--out, which agents do not take",
-        );
-        check(
-            &["--data-file=/etc/passwd", "http://127.0.0.1/"],
-            "a file of this machine",
-        );
-        check(
-            &["--data=@/etc/passwd", "http://127.0.0.1/"],
-            "something of this machine",
-        );
-        check(
-            &["--form=a=@/etc/passwd", "http://127.0.0.1/"],
-            "something of this machine",
-        );
-        check(
-            &["--var=HOME", "http://127.0.0.1/"],
-            "something of this machine",
-        );
-        check(&["--from=/etc/passwd"], "a file of this machine");
-        check(&["-c", "1"], "no target");
-        check(&["--unknown"], "wrong flags");
-    }
-}
+mod tests;

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use plimsoll_fleet::NatsPlan;
+use plimsoll_model::{ByteSize, parse_byte_size};
 
 use crate::flags::number;
 
@@ -12,6 +14,12 @@ pub(crate) const DEFAULT_GROUP: &str = "default";
 
 /// How long agents may take to read files, find their targets and start their workers.
 pub(super) const READY_WAIT: Duration = Duration::from_mins(2);
+
+/// With longer ticks nothing is seen of a run.
+const MOST_TICK: Duration = Duration::from_mins(1);
+
+/// A log of fewer bytes has no room for the order of a run.
+const LEAST_LOG: u64 = 64 << 10;
 
 /// Larger numbers are taken for typing errors.
 const MOST_AGENTS: u64 = 1000;
@@ -61,9 +69,52 @@ pub(crate) struct FleetArgs {
     #[arg(long, value_name = "FILE", requires = "fleet")]
     pub(crate) fleet_cacert: Option<PathBuf>,
 
+    /// Authenticate at the broker by this file: the seed of an nkey, or a .creds file of `nsc`
+    #[arg(long, value_name = "FILE", requires = "fleet")]
+    pub(crate) fleet_creds: Option<PathBuf>,
+
+    /// Client certificate for the broker (PEM)
+    #[arg(long, value_name = "FILE", requires_all = ["fleet", "fleet_key"])]
+    pub(crate) fleet_cert: Option<PathBuf>,
+
+    /// Key of the client certificate for the broker (PEM)
+    #[arg(long, value_name = "FILE", requires = "fleet_cert")]
+    pub(crate) fleet_key: Option<PathBuf>,
+
+    /// Time between two ticks of an agent, whole seconds; longer ones make the log smaller, and rows and plots coarser
+    #[arg(long, value_name = "TIME", value_parser = tick, default_value = "1s", requires = "fleet")]
+    pub(crate) fleet_tick: Duration,
+
+    /// Largest log of the run on the broker, which has a tick of each agent a second; the run ends when it is full
+    // A broker reserves this much when the run begins.
+    #[arg(long, value_name = "SIZE", value_parser = log_size, default_value = "256MiB", requires = "fleet")]
+    pub(crate) fleet_log: ByteSize,
+
+    #[command(flatten)]
+    pub(crate) kubernetes: super::kubernetes::flags::KubernetesArgs,
+
+    /// Say which agent would make which part, and start nothing
+    #[arg(long, requires = "fleet", conflicts_with = "attach")]
+    pub(crate) dry_run: bool,
+
     /// Keep the log and the files of the run on the broker, for a day
     #[arg(long, requires = "fleet")]
     pub(crate) keep: bool,
+}
+
+impl FleetArgs {
+    /// How the broker is reached.
+    ///
+    /// - `url`: of it.
+    pub(super) fn broker(&self, url: &str) -> NatsPlan {
+        NatsPlan {
+            url: url.to_owned(),
+            authority: self.fleet_cacert.clone(),
+            credentials: self.fleet_creds.clone(),
+            certificate: self.fleet_cert.clone().zip(self.fleet_key.clone()),
+            name: "plimsoll load".to_owned(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -72,6 +123,26 @@ pub(crate) enum OnAgentLoss {
     Stop,
     /// Go on with the others
     Continue,
+}
+
+/// Whole seconds of a tick.
+fn tick(text: &str) -> Result<Duration, String> {
+    let every = number::positive_duration(text)?;
+    let is_whole = every.subsec_nanos() == 0 && every <= MOST_TICK;
+    if is_whole {
+        Ok(every)
+    } else {
+        Err("must be whole seconds, 60 at most".to_owned())
+    }
+}
+
+/// The size of a log: a run has an order and ends of agents beside its ticks.
+fn log_size(text: &str) -> Result<ByteSize, String> {
+    let size = parse_byte_size(text).map_err(|error| error.to_string())?;
+    if size.0 < LEAST_LOG {
+        return Err("must be at least 64KiB".to_owned());
+    }
+    Ok(size)
 }
 
 /// The name of a group: a word of a subject.

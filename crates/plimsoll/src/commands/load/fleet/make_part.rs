@@ -45,6 +45,7 @@ fn load(
         facts: facts(&plan, None, &[]),
         plan,
         share,
+        tick_seconds: order.tick_seconds,
         folder: Some(Box::new(folder)),
     }))
 }

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use plimsoll_fleet::{
     Argument, Checksum, Counted, FleetError, FleetOutcome, FleetRun, MemberSecond, Merger,
-    NatsTransport, NotStarted, Note, OrderFile, UnionError, Work, coordinate, new_run_name,
+    NatsTransport, NotStarted, Note, OrderFile, Shares, UnionError, Work, coordinate, new_run_name,
+    tick_bytes,
 };
 use plimsoll_k6::{
     ExitCode as K6ExitCode, Invocation, LineSource, Overrides, PartCheck, PartFigures, ScriptParts,
@@ -23,11 +24,16 @@ use super::super::script::flags::{Mode, RunFlags};
 use super::super::script::load::Loaded;
 use super::flags::FleetArgs;
 use super::{check_loopback, connect, fleet_plan, read_key, show};
+use super::{dry_run, kubernetes};
 use crate::exit::Exit;
-use crate::problem::Problem;
+use crate::problem::{Failed, Problem};
+use crate::terminal;
 
 /// Time between two looks at thresholds and the view.
 const TICK_EVERY: Duration = Duration::from_secs(1);
+
+/// Trends of a script beside those that a plain load has, about.
+const HISTOGRAMS: usize = 1;
 
 /// Agents that make the iterations of a script.
 pub(crate) struct ScriptFleet<'a> {
@@ -37,6 +43,8 @@ pub(crate) struct ScriptFleet<'a> {
     command: Vec<Argument>,
     archive: OrderFile,
     most_users: usize,
+    /// Until the last iteration is interrupted.
+    duration: Duration,
     interrupt: Arc<Interrupt>,
     log: &'a dyn Fn(&str),
     outcome: RefCell<Option<FleetOutcome>>,
@@ -46,6 +54,8 @@ impl<'a> ScriptFleet<'a> {
     /// - `broker`: the flags about the fleet, and the URL of the broker.
     /// - `made`: the options of the command line.
     /// - `log`: gets lines for the user.
+    ///
+    /// `None` if nothing is to be started: who would make what is printed (`--dry-run`).
     pub(crate) fn new(
         (args, url): (&'a FleetArgs, &str),
         flags: &RunFlags,
@@ -53,7 +63,7 @@ impl<'a> ScriptFleet<'a> {
         made: Overrides,
         interrupt: &Arc<Interrupt>,
         log: &'a dyn Fn(&str),
-    ) -> Result<Self, Failure> {
+    ) -> Result<Option<Self>, Failure> {
         let config = |problem: Problem| (problem, K6ExitCode::InvalidConfig);
         let other = |problem: Problem| (problem, K6ExitCode::Other);
         let Some(agents) = args.agents else {
@@ -63,49 +73,40 @@ impl<'a> ScriptFleet<'a> {
             let message = "goes on with plain loads only";
             return Err(config(Problem::with("--attach", message)));
         }
+        if args.fleet_tick != TICK_EVERY {
+            let message =
+                "goes with plain loads only: agents that run scripts send a tick a second";
+            return Err(config(Problem::with("--fleet-tick", message)));
+        }
         if args.sign.is_none() {
             // What a script connects to is known when it runs: unsigned ones reach loopback only.
             let checked = check_loopback(url, Some(true));
             checked.map_err(|failed| config(failed.into_first()))?;
         }
-        let goes_on = || false;
-        let quiet = Arc::new(|_: Level, _: &str, _: LineSource| {});
-        let inspected = inspect(&Invocation {
-            overrides: made,
-            exact_trends: flags.exact_trends,
-            ..loaded.invocation(quiet, &goes_on)
-        });
-        let inspected = inspected.map_err(|outcome| {
-            let message = "the script cannot be initialised; run it without --fleet to see why";
-            let text = if outcome.message.is_empty() {
-                message.to_owned()
-            } else {
-                outcome.message
-            };
-            (Problem::new(text), outcome.exit)
-        })?;
-        let mut content = Vec::new();
-        inspected.archive.write(&mut content).map_err(|error| {
-            other(Problem::new(format!(
-                "cannot write the archive of the script: {error}"
-            )))
-        })?;
-        let transport = connect(url, args.fleet_cacert.clone(), "plimsoll load");
+        let (archive, most_vus, duration) = archive_of(flags, loaded, made)?;
+        let transport = connect(&args.broker(url));
+        if args.dry_run {
+            let transport = transport.map_err(|failed| other(failed.into_first()))?;
+            let key = args.sign.as_deref().map(read_key).transpose();
+            let key = key.map_err(|failed| config(failed.into_first()))?;
+            let parts = dry_run::parts(&transport, args, agents, most_vus, key.as_ref(), interrupt);
+            let parts = parts.map_err(|error| other(Problem::caused_by(&error)))?;
+            print_parts(&parts, most_vus)?;
+            return Ok(None);
+        }
         let command = flags_of_agents(flags);
-        Ok(Self {
+        Ok(Some(Self {
             transport: transport.map_err(|failed| other(failed.into_first()))?,
             args,
             agents,
             command: command.into_iter().map(Argument::Text).collect(),
-            archive: OrderFile {
-                name: "archive.tar".to_owned(),
-                content,
-            },
-            most_users: usize::try_from(inspected.plan.most_vus).unwrap_or(usize::MAX),
+            archive,
+            most_users: most_vus,
+            duration,
             interrupt: Arc::clone(interrupt),
             log,
             outcome: RefCell::new(None),
-        })
+        }))
     }
 
     /// The agents side by side, and the exit code if figures are missing.
@@ -128,6 +129,11 @@ impl ScriptParts for ScriptFleet<'_> {
         (self.log)(&format!(
             "run {run} waits up to {seconds} s for {agents} agents"
         ));
+        let bytes = tick_bytes(None, HISTOGRAMS);
+        let forecast = show::log_forecast(agents, self.duration, bytes, self.args.fleet_log);
+        if let Some(line) = forecast {
+            (self.log)(&line);
+        }
         let mut merger = ScriptMerger {
             union,
             next_tick: None,
@@ -140,10 +146,12 @@ impl ScriptParts for ScriptFleet<'_> {
                 fleet: fleet_plan(self.args, agents, self.most_users),
                 program: env!("CARGO_PKG_VERSION").to_owned(),
                 work: Work::Script,
+                tick_seconds: 1,
                 command: self.command.clone(),
                 files: vec![self.archive.clone()],
                 attached: None,
                 key: key.as_ref(),
+                most_log_bytes: self.args.fleet_log.0,
                 keep: self.args.keep,
                 interrupt: Arc::clone(&self.interrupt),
                 on_note: &mut on_note,
@@ -192,7 +200,7 @@ impl Merger for ScriptMerger<'_, '_, '_, '_> {
         data.ok_or_else(|| UnionError::Other("setup() has failed".into()))
     }
 
-    fn begin(&mut self, _workers: usize, _agents: usize, _started: SystemTime) {
+    fn begin(&mut self, _shares: &Shares, _started: SystemTime) {
         self.union.begin();
         self.next_tick = Some(SystemClock.now() + TICK_EVERY);
     }
@@ -232,6 +240,88 @@ impl Merger for ScriptMerger<'_, '_, '_, '_> {
         let is_over = self.union.is_over();
         is_over.then(|| "a threshold was breached, or a signal has come".to_owned())
     }
+}
+
+/// The script with all that it loads, the most virtual users that it has, and how long it takes.
+fn archive_of(
+    flags: &RunFlags,
+    loaded: &Loaded,
+    made: Overrides,
+) -> Result<(OrderFile, usize, Duration), Failure> {
+    let other = |problem: Problem| (problem, K6ExitCode::Other);
+    let goes_on = || false;
+    let quiet = Arc::new(|_: Level, _: &str, _: LineSource| {});
+    let inspected = inspect(&Invocation {
+        overrides: made,
+        exact_trends: flags.exact_trends,
+        ..loaded.invocation(quiet, &goes_on)
+    });
+    let inspected = inspected.map_err(|outcome| {
+        let message = "the script cannot be initialised; run it without --fleet to see why";
+        let text = if outcome.message.is_empty() {
+            message.to_owned()
+        } else {
+            outcome.message
+        };
+        (Problem::new(text), outcome.exit)
+    })?;
+    let mut content = Vec::new();
+    inspected.archive.write(&mut content).map_err(|error| {
+        other(Problem::new(format!(
+            "cannot write the archive of the script: {error}"
+        )))
+    })?;
+    let archive = OrderFile {
+        name: "archive.tar".to_owned(),
+        content,
+    };
+    let most_users = usize::try_from(inspected.plan.most_vus).unwrap_or(usize::MAX);
+    Ok((archive, most_users, inspected.plan.duration))
+}
+
+/// Prints the manifests of a script's run in a cluster, or who would make which part.
+pub(crate) fn in_cluster(
+    (args, url): (&FleetArgs, &str),
+    flags: &RunFlags,
+    loaded: &Loaded,
+    made: Overrides,
+) -> Result<(), Failure> {
+    let config = |failed: Failed| (failed.into_first(), K6ExitCode::InvalidConfig);
+    let (archive, most_users, _) = archive_of(flags, loaded, made)?;
+    let kubernetes = &args.kubernetes;
+    if args.dry_run {
+        let agents = kubernetes.kubernetes.unwrap_or(1);
+        let parts = dry_run::parts_of_pods(agents, kubernetes.kubernetes_cpu, most_users);
+        let parts = parts.map_err(|_| config(super::too_many_pods(agents, most_users)))?;
+        return print_parts(&parts, most_users);
+    }
+    if kubernetes.kubernetes_allow.is_empty() {
+        let problem = Problem::with("--kubernetes", "needs the hosts that the script loads")
+            .hint("name them: --kubernetes-allow shop.example.org");
+        return Err((problem, K6ExitCode::InvalidConfig));
+    }
+    let mut command: Vec<_> = flags_of_agents(flags)
+        .into_iter()
+        .map(Argument::Text)
+        .collect();
+    command.push(Argument::File(match kubernetes.kubernetes_folder {
+        Some(_) => "0-archive.tar".to_owned(),
+        None => archive.name.clone(),
+    }));
+    let run = kubernetes::cluster_run(args, url, command, vec![archive], Vec::new());
+    let printed = run.and_then(|run| kubernetes::print_run(&run));
+    printed.map(drop).map_err(config)
+}
+
+/// Prints who would make which part.
+fn print_parts(parts: &Shares, most_users: usize) -> Result<(), Failure> {
+    let segment = |part: plimsoll_load::RunPart| {
+        // As execution segments round.
+        let until = |worker: usize| most_users * worker / part.of.max(1);
+        until(part.first + part.workers) - until(part.first)
+    };
+    terminal::print(&dry_run::table(parts, "virtual users", &segment, None))
+        .map_err(|error| (Problem::caused_by(&error), K6ExitCode::Other))
 }
 
 /// Flags that agents need beside the archive.

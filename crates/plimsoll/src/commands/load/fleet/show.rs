@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use plimsoll_fleet::{FleetOutcome, Note};
-use plimsoll_model::grouped;
+use plimsoll_model::{ByteSize, grouped};
 
 /// A line on the way.
 pub(super) fn note(note: &Note) -> String {
@@ -18,6 +18,7 @@ pub(super) fn note(note: &Note) -> String {
             let plural = if *cores == 1 { "core" } else { "cores" };
             format!("agent {agent} ({cores} {plural}), {have} of {wanted}")
         }
+        Note::Parts(parts) => format!("{} agents are there", parts.len()),
         Note::Attached { agents } => {
             let plural = if *agents == 1 { "agent" } else { "agents" };
             format!("goes on with {agents} {plural}")
@@ -44,6 +45,28 @@ pub(super) fn note(note: &Note) -> String {
             format!("agent {agent} is lost: {reason}; {then}")
         }
     }
+}
+
+/// A line before the start if the log may be too small.
+///
+/// - `ticks`: of each agent, a second each.
+/// - `of_tick`: bytes of a tick, about.
+pub(super) fn log_forecast(
+    agents: usize,
+    ticks: Duration,
+    of_tick: u64,
+    most: ByteSize,
+) -> Option<String> {
+    let ticks = (agents as u64).saturating_mul(ticks.as_secs());
+    let bytes = ByteSize(ticks.saturating_mul(of_tick));
+    (bytes > most).then(|| {
+        format!(
+            "the log may be too small: {} ticks of up to {} are {bytes}, and it takes {most}; the run ends when it is full \
+             (--fleet-log SIZE)",
+            grouped(ticks as f64),
+            ByteSize(of_tick),
+        )
+    })
 }
 
 /// The agents side by side.
@@ -86,4 +109,21 @@ pub(super) fn agents(outcome: &FleetOutcome, started: &str, ok: &str) -> String 
 
 fn millis(duration: Duration) -> String {
     format!("{:.1} ms", duration.as_secs_f64() * 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_may_be_too_small_is_forecast_with_its_figures() {
+        let line =
+            |seconds| log_forecast(4, Duration::from_secs(seconds), 1000, ByteSize(1_000_000));
+        assert_eq!(line(250), None);
+        assert_eq!(
+            line(500).unwrap(),
+            "the log may be too small: 2,000 ticks of up to 1.00 kB are 2.00 MB, and it takes 1.00 MB; the run ends when it is \
+             full (--fleet-log SIZE)"
+        );
+    }
 }

@@ -86,6 +86,44 @@ fn on_a_terminal_of_the_usual_size() {
     insta::assert_snapshot!(drawn(&view(50), 80, 24));
 }
 
+fn agents(count: u32) -> Vec<AgentStanding> {
+    let agent = |number: u32| AgentStanding {
+        name: format!("web{number}"),
+        workers: 4,
+        per_second: (number != 2).then(|| 9_000.0 + f64::from(number)),
+        errors: if number == 2 { 12 } else { 0 },
+        p99: Some(Bounded::exact(Duration::from_micros(
+            800 + 10 * u64::from(number),
+        ))),
+        lag_p99: Some(Duration::from_millis(if number == 1 { 14 } else { 0 })),
+        is_over: number == 2,
+        is_lost: number == 2,
+    };
+    (0..count).map(agent).collect()
+}
+
+#[test]
+fn agents_of_a_fleet_stand_side_by_side() {
+    let mut view = view(50);
+    view.update_agents(&agents(3));
+    insta::assert_snapshot!(drawn(&view, 80, 32));
+}
+
+#[test]
+fn of_many_agents_those_with_a_problem_are_shown() {
+    let mut view = view(50);
+    view.update_agents(&agents(40));
+    let text = drawn(&view, 80, 24);
+    for part in ["agents, 4 of 40", "web2 ", "lost", "web1 ", "starts late"] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    // The plots have no room for them on a low terminal.
+    assert!(!drawn(&view, 80, 16).contains("web1 "));
+    for (width, height) in [(44, 20), (60, 30), (300, 90)] {
+        drawn(&view, width, height);
+    }
+}
+
 #[test]
 fn before_the_first_second() {
     insta::assert_snapshot!(drawn(&view(0), 60, 18));
