@@ -1,6 +1,6 @@
 //! The current state of every monitor, for readers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, btree_map};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -159,6 +159,11 @@ impl Board {
     /// All monitors by key.
     pub fn views(&self) -> Vec<View> {
         self.read(|content| content.by_key.values().cloned().collect())
+    }
+
+    /// What `read` makes of all monitors in the order of their keys, without copying them. Changes wait meanwhile.
+    pub fn with_views<T>(&self, read: impl FnOnce(btree_map::Values<'_, String, View>) -> T) -> T {
+        self.read(|content| read(content.by_key.values()))
     }
 
     /// One monitor.
