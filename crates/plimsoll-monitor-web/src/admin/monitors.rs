@@ -53,6 +53,8 @@ pub(super) struct Row {
     pub(super) took: Option<String>,
     pub(super) reason: Option<String>,
     pub(super) is_kept: bool,
+    /// What listed it, unless the file or the store has it.
+    pub(super) found_by: Option<String>,
 }
 
 impl Row {
@@ -77,6 +79,7 @@ impl Row {
                 .map(|last| latency(micros(last.took))),
             reason: last.and_then(|last| last.reason.clone()),
             is_kept: view.source == Source::Store,
+            found_by: None,
         }
     }
 }

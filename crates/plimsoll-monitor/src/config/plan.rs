@@ -12,6 +12,7 @@ use plimsoll_server::config::{NamedPath, PathUse};
 use plimsoll_wire::tls::Trust;
 
 use crate::config::agent::AgentPlan;
+use crate::config::discover::{DiscoverPlan, DiscoverSource};
 use crate::config::oidc::OidcPlan;
 use crate::config::overlay::Grounds;
 use crate::config::page::PagePlan;
@@ -46,6 +47,8 @@ pub struct Plan {
     pub metrics: bool,
     /// Whose configuration it is.
     pub dialect: Dialect,
+    /// What lists further monitors.
+    pub discover: Vec<Arc<DiscoverPlan>>,
     /// Access to the API.
     pub tokens: Vec<ApiToken>,
     /// The name of the region of this process.
@@ -96,6 +99,16 @@ impl Plan {
         let trust = self.oidc.as_ref().map(|plan| &plan.trust);
         if let Some(Trust::Only(path)) = trust {
             read.push(path.clone());
+        }
+        for plan in &self.discover {
+            match &plan.source {
+                DiscoverSource::Folder(folder) => read.push(folder.clone()),
+                DiscoverSource::Http(list) => {
+                    if let Trust::Only(path) = &list.trust {
+                        read.push(path.clone());
+                    }
+                }
+            }
         }
         let read = read.into_iter().map(named(PathUse::Read));
         let written = written.into_iter().map(named(PathUse::WriteFolder));

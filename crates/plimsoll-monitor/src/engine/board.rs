@@ -13,6 +13,7 @@ use crate::config::{
 };
 use crate::detect::RegionView;
 use crate::detect::status::Health;
+use crate::discovery::DiscoveryView;
 use crate::notify::oncall::OnCallPlan;
 use crate::notify::{AcknowledgePlan, EscalationPlan, NotifyPlan};
 use crate::probe::reading::CheckResult;
@@ -54,6 +55,7 @@ struct Content {
     oidc: Option<Arc<OidcPlan>>,
     rotations: Arc<[Arc<OnCallPlan>]>,
     escalations: Arc<[Arc<EscalationPlan>]>,
+    discovery: Arc<[DiscoveryView]>,
 }
 
 /// The last report of an agent.
@@ -209,6 +211,15 @@ impl Board {
     /// The receivers of openings, step by step.
     pub fn escalations(&self) -> Arc<[Arc<EscalationPlan>]> {
         self.read(|content| Arc::clone(&content.escalations))
+    }
+
+    /// What lists further monitors, and how that goes.
+    pub fn discovery(&self) -> Arc<[DiscoveryView]> {
+        self.read(|content| Arc::clone(&content.discovery))
+    }
+
+    pub(super) fn set_discovery(&self, views: Vec<DiscoveryView>) {
+        self.write(|content| content.discovery = views.into());
     }
 
     pub(super) fn set_rotations(&self, rotations: Vec<Arc<OnCallPlan>>) {

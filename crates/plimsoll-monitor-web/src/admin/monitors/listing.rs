@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use askama::Template;
 use axum::extract::{Extension, RawQuery, State};
 use axum::response::Response;
+use plimsoll_monitor::DiscoveryView;
 use plimsoll_monitor::detect::status::Health;
 use plimsoll_monitor::engine::View;
 use url::form_urlencoded::Serializer;
 
 use crate::admin::guard::Me;
 use crate::admin::monitors::Row;
-use crate::admin::shell::{Shell, page, state};
+use crate::admin::shell::{Shell, When, page, state};
 use crate::request::parameter;
 use crate::state::Api;
 
@@ -129,6 +130,18 @@ struct ListPage {
     groups: Vec<String>,
     tags: Vec<String>,
     healths: [&'static str; 6],
+    sources: Vec<SourceLine>,
+}
+
+/// A source of monitors.
+#[derive(Debug)]
+struct SourceLine {
+    name: String,
+    place: String,
+    count: usize,
+    listed: Option<When>,
+    error: Option<String>,
+    problems: Vec<String>,
 }
 
 pub(in crate::admin) async fn list(
@@ -140,6 +153,11 @@ pub(in crate::admin) async fn list(
     let words = selection.search.split_whitespace().map(str::to_lowercase);
     let words: Vec<_> = words.collect();
     let shell = Shell::new(&me, "/admin/monitors", "Monitors").done(query.as_deref());
+    let sources = api.handle.board.discovery();
+    let found_by = |key: &String| {
+        let source = sources.iter().find(|source| source.keys.contains(key));
+        source.map(|source| source.name.clone())
+    };
     let list = api.handle.board.with_views(|views| {
         let views: Vec<_> = views.collect();
         let matching = views.iter().filter(|view| selection.matches(view, &words));
@@ -149,7 +167,11 @@ pub(in crate::admin) async fn list(
         selection.page = selection.page.min(pages);
         let skipped = (selection.page - 1) * MOST;
         let rows = matching.iter().skip(skipped).take(MOST);
-        let rows: Vec<_> = rows.map(|view| Row::from_view(view)).collect();
+        let rows = rows.map(|view| Row {
+            found_by: found_by(&view.plan.key),
+            ..Row::from_view(view)
+        });
+        let rows: Vec<_> = rows.collect();
         let groups = views.iter().map(|view| view.plan.group.as_str());
         let groups: BTreeSet<_> = groups.filter(|group| !group.is_empty()).collect();
         let tags = views.iter().flat_map(|view| &view.plan.tags);
@@ -168,10 +190,22 @@ pub(in crate::admin) async fn list(
             groups: groups.into_iter().map(str::to_owned).collect(),
             tags: tags.into_iter().map(str::to_owned).collect(),
             healths: Health::ALL.map(Health::name),
+            sources: sources.iter().map(source_line).collect(),
             selection: selection.clone(),
         }
     });
     page(&list)
+}
+
+fn source_line(source: &DiscoveryView) -> SourceLine {
+    SourceLine {
+        name: source.name.clone(),
+        place: format!("{} {}", source.kind, source.place),
+        count: source.keys.len(),
+        listed: source.listed.map(When::from_timestamp),
+        error: source.error.clone(),
+        problems: source.problems.clone(),
+    }
 }
 
 #[cfg(test)]
