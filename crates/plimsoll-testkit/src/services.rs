@@ -148,6 +148,32 @@ impl PostgresServer {
         server
     }
 
+    /// A standby of this one, which must have a port, on another port: it follows what this one writes.
+    pub fn start_standby(&self, port: u16) -> Self {
+        let folder = new_folder("postgres");
+        let mut copy = Command::new(self.programs.join("pg_basebackup"));
+        copy.args(["-h", "127.0.0.1", "-U", "postgres", "--no-sync"])
+            .args(["--checkpoint=fast", "--write-recovery-conf", "-p"])
+            .arg(self.port.expect("the first one has a port").to_string())
+            .arg("-D")
+            .arg(folder.join("data"))
+            .current_dir("/");
+        run_as_unprivileged(&mut copy);
+        let mut standby = Self {
+            programs: self.programs.clone(),
+            folder,
+            port: Some(port),
+            running: None,
+        };
+        standby.resume();
+        standby
+    }
+
+    /// Makes a standby the one that is written to.
+    pub fn promote(&self) {
+        assert_eq!(self.sql("postgres", "SELECT pg_promote()"), "t");
+    }
+
     /// Ends the server; its data stays.
     pub fn stop(&mut self) {
         self.running = None;

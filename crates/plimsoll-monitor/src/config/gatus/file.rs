@@ -165,11 +165,12 @@ fn compile_root(root: &Block, directory: &Path) -> Plan {
         } else {
             "external endpoints alone are not enough"
         };
-        root.wrong(
-            "endpoints",
-            message,
-            Some("add an endpoint with `name`, `url` and `conditions`"),
-        );
+        let hint = if root.node("modules").is_some() {
+            "modules of blackbox_exporter check nothing by themselves; write `probe_modules = \"FILE\"` in a configuration in TOML"
+        } else {
+            "add an endpoint with `name`, `url` and `conditions`"
+        };
+        root.wrong("endpoints", message, Some(hint));
     }
     let mut monitors: Vec<MonitorPlan> = own
         .iter()
