@@ -1,12 +1,18 @@
-//! Monitors that something else lists: a URL, a folder. What it lists is part of the configuration, as if it stood in the file.
+//! Monitors that something else lists: a URL, a folder, a container engine, Kubernetes. What it lists is part of the configuration, as if it stood in the file.
 //!
 //! One seam ([`MonitorSource`]) and one contract: a list replaces the last one; a source that cannot be read changes nothing, and
 //! what it listed last stays, also over a restart (the store has it). A monitor that is listed no more ends as one that is
 //! removed from the file.
 
+mod docker;
+
 mod folder;
 
 mod http_list;
+
+mod kubernetes;
+
+mod labels;
 
 mod tables;
 
@@ -23,8 +29,10 @@ use tokio::task::JoinSet;
 use toml::Table;
 
 use crate::config::{DiscoverPlan, DiscoverSource};
+use crate::discovery::docker::Docker;
 use crate::discovery::folder::Folder;
 use crate::discovery::http_list::HttpList;
+use crate::discovery::kubernetes::Kubernetes;
 use crate::time::Timestamp;
 
 /// After a failure a source is read again so much later, and twice as much after each further one.
@@ -54,6 +62,9 @@ pub(crate) enum DiscoverError {
     /// No answer came.
     #[error("{0}")]
     Fetch(#[from] plimsoll_client::fetch::FetchError),
+    /// The API gives no list.
+    #[error("{0}")]
+    Api(#[from] plimsoll_client::json_api::ApiError),
     /// Another answer than a list came.
     #[error("it answers with status {0}")]
     Status(u16),
@@ -96,7 +107,7 @@ pub(crate) struct Found {
 pub struct DiscoveryView {
     /// The name.
     pub name: String,
-    /// What it is: `http`, `folder`.
+    /// What it is: `http`, `folder`, `docker`, `kubernetes`.
     pub kind: &'static str,
     /// Where it is, without credentials.
     pub place: String,
@@ -165,6 +176,8 @@ impl Discovery {
 fn open(plan: &DiscoverPlan) -> Result<Box<dyn MonitorSource>, DiscoverError> {
     Ok(match &plan.source {
         DiscoverSource::Http(list) => Box::new(HttpList::new(list, plan.refresh)?),
+        DiscoverSource::Docker(access) => Box::new(Docker::new(access, plan.refresh)?),
+        DiscoverSource::Kubernetes(list) => Box::new(Kubernetes::new(list, plan.refresh)?),
         DiscoverSource::Folder(folder) => Box::new(Folder::new(folder.clone(), plan.refresh)),
     })
 }

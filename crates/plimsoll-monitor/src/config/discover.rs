@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::Endpoint;
+use plimsoll_client::json_api::ApiAccess;
 use plimsoll_model::Secret;
 use plimsoll_model::document::{Table, Value, as_text};
 use plimsoll_wire::tls::Trust;
 
 use crate::notify::Settings;
 
-/// How often a list is fetched, and a folder looked at, unless the file says otherwise.
-const REFRESH_HTTP: Duration = Duration::from_secs(30);
+/// How often a list is fetched, containers are listed, and a folder looked at, unless the file says otherwise.
+const REFRESH_LIST: Duration = Duration::from_secs(30);
+const REFRESH_DOCKER: Duration = Duration::from_secs(5);
 const REFRESH_FOLDER: Duration = Duration::from_secs(2);
 
 /// The shortest that may be given.
@@ -36,6 +38,19 @@ pub enum DiscoverSource {
     Http(HttpListPlan),
     /// A folder of files.
     Folder(PathBuf),
+    /// Containers of an engine, by their labels.
+    Docker(ApiAccess),
+    /// Ingresses and Services, by their annotations.
+    Kubernetes(KubernetesListPlan),
+}
+
+/// What of a cluster is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KubernetesListPlan {
+    /// Its API.
+    pub access: ApiAccess,
+    /// One namespace alone.
+    pub namespace: Option<String>,
 }
 
 /// A list of monitors behind a URL.
@@ -57,6 +72,8 @@ impl DiscoverSource {
         match self {
             Self::Http(_) => "http",
             Self::Folder(_) => "folder",
+            Self::Docker(_) => "docker",
+            Self::Kubernetes(_) => "kubernetes",
         }
     }
 
@@ -71,6 +88,14 @@ impl DiscoverSource {
                 format!("{scheme}://{authority}{path}")
             }
             Self::Folder(path) => path.display().to_string(),
+            Self::Docker(access) => match &access.socket {
+                Some(socket) => socket.display().to_string(),
+                None => access.base.clone(),
+            },
+            Self::Kubernetes(list) => match &list.namespace {
+                Some(namespace) => format!("{} {namespace}", list.access.base),
+                None => list.access.base.clone(),
+            },
         }
     }
 
@@ -129,26 +154,37 @@ fn compile_one<'t>(
         }
         Some(given)
     });
-    let (list, folder) = (table.take_value("http"), table.take_value("folder"));
-    let (source, default) = match (list, folder) {
-        (Some(value), None) => {
+    let given = ["http", "folder", "docker", "kubernetes"].map(|key| (key, table.take_value(key)));
+    let mut given = given
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, value?)));
+    let (source, default) = match given.next() {
+        Some(("http", value)) => {
             let list = http_list(value, surroundings);
-            (list.map(DiscoverSource::Http), REFRESH_HTTP)
+            (list.map(DiscoverSource::Http), REFRESH_LIST)
         }
-        (None, Some(value)) => {
+        Some(("folder", value)) => {
             let path = as_text(&value).map(|text| surroundings.directory.join(text));
             (path.map(DiscoverSource::Folder), REFRESH_FOLDER)
         }
-        (None, None) => {
-            let hint = "write `http = \"https://…\"` or `folder = \"monitors.d\"`";
-            table.wrong("nothing says what lists monitors", Some(hint.to_owned()));
-            (None, REFRESH_HTTP)
+        Some(("docker", value)) => {
+            let access = docker(value, surroundings);
+            (access.map(DiscoverSource::Docker), REFRESH_DOCKER)
         }
-        (Some(_), Some(value)) => {
-            value.wrong::<()>("has no place beside `http`; write another [[discover]]");
-            (None, REFRESH_HTTP)
+        Some((_, value)) => {
+            let list = kubernetes(value, surroundings);
+            (list.map(DiscoverSource::Kubernetes), REFRESH_LIST)
+        }
+        None => {
+            let hint = "write `http = \"https://…\"`, `folder = \"monitors.d\"`, `docker = true` or `kubernetes = true`";
+            table.wrong("nothing says what lists monitors", Some(hint.to_owned()));
+            (None, REFRESH_LIST)
         }
     };
+    if let Some((_, value)) = given.next() {
+        value.wrong::<()>("has no place beside another source; write another [[discover]]");
+    }
+    drop(given);
     table.finish();
     Some((source?, refresh.unwrap_or(Some(default))?))
 }
@@ -192,4 +228,95 @@ fn http_list<'t>(value: Value<'t>, surroundings: &Surroundings<'t>) -> Option<Ht
         trust,
         is_public_only: surroundings.is_public_only,
     })
+}
+
+/// `true`, the address of an engine, or a table with it.
+fn docker(value: Value<'_>, surroundings: &Surroundings<'_>) -> Option<ApiAccess> {
+    /// Where container engines listen.
+    const SOCKET: &str = "unix:///var/run/docker.sock";
+
+    let (host, ca) = if value.is_table() {
+        let mut table = value.table()?;
+        let found = (table.take_value("host"), table.text("ca"));
+        table.finish();
+        found
+    } else if value.is_true() {
+        (None, None)
+    } else {
+        (Some(value), None)
+    };
+    let text = host.as_ref().map_or(Some(SOCKET), as_text)?;
+    let trust = ca.map_or(Trust::PublicRoots, |ca| {
+        Trust::Only(surroundings.directory.join(ca))
+    });
+    let access = |base: &str, socket: Option<&str>| ApiAccess {
+        base: base.to_owned(),
+        socket: socket.map(PathBuf::from),
+        trust,
+        token: None,
+    };
+    match (text.split_once("://"), &host) {
+        (Some(("unix", path)), _) if path.starts_with('/') => {
+            Some(access("http://localhost", Some(path)))
+        }
+        (Some(("http" | "https", _)), _) => Some(access(text, None)),
+        (_, Some(host)) => host.wrong(
+            "must be `true`, `unix:///run/podman/podman.sock`, `http://host:2375` or `https://host:2376`",
+        ),
+        (_, None) => None,
+    }
+}
+
+/// `true`, a namespace, or a table.
+fn kubernetes(value: Value<'_>, surroundings: &Surroundings<'_>) -> Option<KubernetesListPlan> {
+    /// Where the API server is for pods (Kubernetes, "Accessing the API from a Pod").
+    const CLUSTER: &str = "https://kubernetes.default.svc";
+    const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+    const ROOTS: &str = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
+
+    let cluster = ApiAccess {
+        base: CLUSTER.to_owned(),
+        socket: None,
+        trust: Trust::Only(PathBuf::from(ROOTS)),
+        token: Some(PathBuf::from(TOKEN)),
+    };
+    if value.is_true() {
+        return Some(KubernetesListPlan {
+            access: cluster,
+            namespace: None,
+        });
+    }
+    if !value.is_table() {
+        return Some(KubernetesListPlan {
+            access: cluster,
+            namespace: Some(as_text(&value)?.to_owned()),
+        });
+    }
+    let mut table = value.table()?;
+    let namespace = table.text("namespace");
+    let api = table.take_value("api");
+    let file = |table: &mut Table<'_>, key| {
+        let name = table.text(key)?;
+        Some(surroundings.directory.join(name))
+    };
+    let (token, roots) = (file(&mut table, "token"), file(&mut table, "ca"));
+    table.finish();
+    let access = match api {
+        None => ApiAccess {
+            trust: roots.map_or(cluster.trust, Trust::Only),
+            token: token.or(cluster.token),
+            ..cluster
+        },
+        Some(api) => {
+            let text = as_text(&api)?;
+            api.check(Endpoint::parse(text))?;
+            ApiAccess {
+                base: text.to_owned(),
+                socket: None,
+                trust: roots.map_or(Trust::PublicRoots, Trust::Only),
+                token,
+            }
+        }
+    };
+    Some(KubernetesListPlan { access, namespace })
 }

@@ -60,6 +60,11 @@ pub(super) const KINDS: [&str; 28] = [
     "manual",
 ];
 
+/// Whether a key of a definition is that of a kind.
+pub(crate) fn is_kind(key: &str) -> bool {
+    KINDS.contains(&key)
+}
+
 /// The `User-Agent` of checks.
 const AGENT: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
 

@@ -142,7 +142,7 @@ fn holds(source: &dyn Fixture) {
     // A part that is wrong is left out, and reported once.
     source.list(&[
         manual("b"),
-        json!({ "name": "c", "tpc": "a:1" }),
+        json!({ "name": "c", "manual": true, "intervall": "1s" }),
         manual("b"),
     ]);
     eventually(|| running.keys() == ["_b"]);
@@ -167,8 +167,8 @@ struct Server {
 
 #[derive(Default)]
 struct State {
-    /// The list, unless it is away.
-    body: Option<String>,
+    /// What it answers by a part of the path; nothing while it is away.
+    bodies: Option<Vec<(&'static str, String)>>,
     /// One more with every list.
     version: u64,
     /// Answers without a list, because the client has it.
@@ -189,14 +189,20 @@ impl Server {
                 let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
                 let tag = format!("\"{}\"", state.version);
                 let known = format!("if-none-match: {tag}");
-                let answer = match &state.body {
+                let request = head.first().cloned().unwrap_or_default();
+                let bodies = state.bodies.clone();
+                let body = bodies
+                    .iter()
+                    .flatten()
+                    .find(|(part, _)| request.contains(part));
+                let answer = match body {
                     None => "HTTP/1.1 503 Away\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
                         .to_owned(),
                     Some(_) if head.contains(&known) => {
                         state.same += 1;
                         "HTTP/1.1 304 Same\r\nconnection: close\r\n\r\n".to_owned()
                     }
-                    Some(body) => format!(
+                    Some((_, body)) => format!(
                         "HTTP/1.1 200 OK\r\netag: {tag}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
                         body.len()
                     ),
@@ -209,6 +215,16 @@ impl Server {
         });
         Self { address, state }
     }
+
+    fn answer(&self, body: String) {
+        self.answer_by_path(&[("/", body)]);
+    }
+
+    fn answer_by_path(&self, bodies: &[(&'static str, String)]) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.version += 1;
+        state.bodies = Some(bodies.to_vec());
+    }
 }
 
 impl Fixture for Server {
@@ -220,14 +236,12 @@ impl Fixture for Server {
     }
 
     fn list(&self, definitions: &[Value]) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.version += 1;
-        state.body = Some(json!({ "monitors": definitions }).to_string());
+        self.answer(json!({ "monitors": definitions }).to_string());
     }
 
     fn take_away(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.body = None;
+        state.bodies = None;
     }
 }
 
@@ -258,6 +272,165 @@ fn a_list_by_http_holds_to_the_contract() {
             && head.contains("authorization: Bearer s3cret")
             && head.contains("x-team: web")
     }));
+}
+
+/// A server that answers as a container engine.
+struct Engine(Server);
+
+/// Labels or annotations of a definition: `prefix` and the key.
+fn labels(prefix: &str, enabled: &str, definition: &Value) -> Value {
+    let mut labels = serde_json::Map::new();
+    labels.insert(enabled.to_owned(), "true".into());
+    for (key, value) in definition.as_object().unwrap() {
+        let text = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        labels.insert(format!("{prefix}{key}"), text.into());
+    }
+    labels.into()
+}
+
+impl Fixture for Engine {
+    fn table(&self) -> String {
+        format!(
+            "docker = \"http://{}\"\nrefresh = \"100ms\"",
+            self.0.address
+        )
+    }
+
+    fn list(&self, definitions: &[Value]) {
+        let containers = definitions.iter().enumerate().map(|(number, definition)| {
+            json!({
+                "Id": format!("id{number}"),
+                "Names": [format!("/container-{number}")],
+                "Labels": labels("plimsoll.monitor.", "plimsoll.monitor", definition),
+                "State": "exited",
+            })
+        });
+        self.0
+            .answer(json!(containers.collect::<Vec<_>>()).to_string());
+    }
+
+    fn take_away(&self) {
+        self.0.take_away();
+    }
+}
+
+#[test]
+fn containers_hold_to_the_contract() {
+    let engine = Engine(Server::start());
+    holds(&engine);
+    let state = engine
+        .0
+        .state
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    assert!(state.heads.iter().all(|head| {
+        head.starts_with(
+            "GET /containers/json?all=1&filters=%7B%22label%22%3A%5B%22plimsoll%2Emonitor%22%5D%7D",
+        )
+    }));
+}
+
+#[test]
+fn labels_of_a_container_may_be_a_url_and_name_its_address() {
+    let server = Server::start();
+    server.answer(
+        json!([
+            {"Id": "1", "Names": ["/web"], "Labels": {
+                "plimsoll.monitor": "http://{address}:8080/",
+                "plimsoll.monitor.interval": "1h",
+                "com.docker.compose.project": "shop",
+             }, "NetworkSettings": {"Networks": {"a": {"IPAddress": ""}, "b": {"IPAddress": "127.0.0.9"}}}},
+            {"Id": "2", "Names": ["/off"], "Labels": {"plimsoll.monitor": "false"}},
+            {"Id": "3", "Names": ["/odd"], "Labels": {"plimsoll.monitor": "yes"}},
+        ])
+        .to_string(),
+    );
+    let folder = TempDir::new().unwrap();
+    let running = Running::start(&folder, &Engine(server));
+    eventually(|| running.keys() == ["shop_web"]);
+    let view = running.monitor.handle().board.view("shop_web").unwrap();
+    assert_eq!(
+        view.plan.what.target().as_deref(),
+        Some("http://127.0.0.9:8080/")
+    );
+    eventually(|| running.has_noticed("the container odd: the label plimsoll.monitor is `yes`"));
+}
+
+/// A server that answers as the API of Kubernetes: the definitions are Services.
+struct Cluster(Server);
+
+impl Fixture for Cluster {
+    fn table(&self) -> String {
+        format!(
+            "kubernetes = {{ api = \"http://{}\" }}\nrefresh = \"100ms\"",
+            self.0.address
+        )
+    }
+
+    fn list(&self, definitions: &[Value]) {
+        let services = definitions.iter().enumerate().map(|(number, definition)| {
+            json!({ "metadata": {
+                "name": format!("service-{number}"),
+                "annotations": labels("monitor.plimsoll.dev/", "plimsoll.dev/monitor", definition),
+            }})
+        });
+        let services: Vec<_> = services.collect();
+        let list = |items: Vec<Value>| json!({ "metadata": {}, "items": items }).to_string();
+        self.0.answer_by_path(&[
+            ("/ingresses?", list(Vec::new())),
+            ("/services?", list(services)),
+        ]);
+    }
+
+    fn take_away(&self) {
+        self.0.take_away();
+    }
+}
+
+#[test]
+fn services_of_kubernetes_hold_to_the_contract() {
+    holds(&Cluster(Server::start()));
+}
+
+#[test]
+fn hosts_of_an_ingress_and_ports_of_a_service_are_monitored() {
+    let server = Server::start();
+    let ingresses = json!({ "metadata": {}, "items": [
+        {"metadata": {"name": "shop", "namespace": "web", "annotations": {
+            "plimsoll.dev/monitor": "true", "monitor.plimsoll.dev/interval": "1h"}},
+         "spec": {"rules": [{"host": "a.example"}, {"host": "b.example"}, {"host": "*.c.example"}], "tls": [{"hosts": ["b.example"]}]}},
+        {"metadata": {"name": "own", "namespace": "web", "annotations": {
+            "plimsoll.dev/monitor": "https://own.example/health"}}, "spec": {}},
+        {"metadata": {"name": "other", "namespace": "web"}, "spec": {"rules": [{"host": "d.example"}]}},
+    ]});
+    let services = json!({ "metadata": {}, "items": [
+        {"metadata": {"name": "db", "namespace": "web", "annotations": {"plimsoll.dev/monitor": "true"}}, "spec": {"ports": [{"port": 5432}]}},
+    ]});
+    server.answer_by_path(&[
+        ("/ingresses?", ingresses.to_string()),
+        ("/services?", services.to_string()),
+    ]);
+    let folder = TempDir::new().unwrap();
+    let running = Running::start(&folder, &Cluster(server));
+    let targets = || -> Vec<_> {
+        let views = running.monitor.handle().board.views();
+        let target = |view: &crate::engine::View| {
+            let target = view.plan.what.target().unwrap_or_default();
+            format!("{}/{} {target}", view.plan.group, view.plan.name)
+        };
+        views.iter().map(target).collect()
+    };
+    eventually(|| {
+        targets()
+            == [
+                "web/db db.web.svc:5432",
+                "web/own https://own.example/health",
+                "web/shop a.example http://a.example/",
+                "web/shop b.example https://b.example/",
+            ]
+    });
 }
 
 /// A folder of files, one for each monitor.
@@ -352,7 +525,7 @@ fn wrong_sources_are_refused() {
         ("[[discover]]\nfolder = \"a\"", "name"),
         (
             "[[discover]]\nname = \"a\"\nfolder = \"a\"\nhttp = \"http://a/\"",
-            "has no place beside `http`",
+            "has no place beside another source",
         ),
         (
             "[[discover]]\nname = \"a\"\nfolder = \"a\"\n[[discover]]\nname = \"a\"\nfolder = \"b\"",
@@ -365,6 +538,10 @@ fn wrong_sources_are_refused() {
         (
             "[[discover]]\nname = \"a\"\nhttp = \"http://a/\"\nrefresh = \"1ms\"",
             "at least 100ms",
+        ),
+        (
+            "[[discover]]\nname = \"a\"\ndocker = \"localhost\"",
+            "must be `true`, `unix://",
         ),
         (
             "[[discover]]\nname = \"a\"\nhttp = { url = \"http://a/\", bearer = { env = \"NONE\" } }",
