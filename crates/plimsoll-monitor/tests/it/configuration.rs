@@ -84,7 +84,7 @@ fn configurations_of_gatus_are_refused_where_gatus_refuses_them_or_we_cannot_kee
             "6:15 endpoints[0].interval: `1 minute` is not a duration (write hours, minutes or seconds, such as 1h30m, 30s or 250ms)",
             "7:5 endpoints[1].url: is missing (write what is checked, such as https://example.org)",
             "10:3 suites: are not supported (write their endpoints as endpoints, or keep Gatus for them)",
-            "12:9 storage.type: `mysql` is not a store (write memory or sqlite)",
+            "12:9 storage.type: `mysql` is not a store (write memory, sqlite or postgres)",
         ],
     );
     check(

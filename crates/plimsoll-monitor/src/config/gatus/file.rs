@@ -390,7 +390,7 @@ fn storage(root: &Block, directory: &Path) -> (StorePlan, usize, usize) {
             block.wrong(
                 "type",
                 &format!("`{other}` is not a store"),
-                Some("write memory or sqlite"),
+                Some("write memory, sqlite or postgres"),
             );
             StorePlan::Memory
         }
