@@ -148,7 +148,8 @@ impl PostgresServer {
         server
     }
 
-    /// A standby of this one, which must have a port, on another port: it follows what this one writes.
+    /// Starts a standby of this one, which must have a port, on another port: it follows what this one writes.
+    #[must_use]
     pub fn start_standby(&self, port: u16) -> Self {
         let folder = new_folder("postgres");
         let mut copy = Command::new(self.programs.join("pg_basebackup"));

@@ -304,7 +304,7 @@ fn each(definition: &mut Table, visit: &mut dyn FnMut(&Place, &mut String)) {
         let mut visit = |name: String, is_whole, is_target, value: &mut Value| {
             if let Value::String(text) = value {
                 let kind = kind.clone();
-                let is_sent = name.ends_with(".send");
+                let is_sent = name.rsplit('.').next() == Some("send");
                 let place = Place {
                     kind,
                     name,

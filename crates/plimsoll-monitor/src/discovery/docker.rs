@@ -108,7 +108,7 @@ impl Container {
     /// The first address that it has; one that has stopped has none.
     fn address(&self) -> String {
         let networks = self.network_settings.networks.iter().flatten();
-        let addresses = networks.map(|(_, network)| {
+        let mut addresses = networks.map(|(_, network)| {
             if network.address.is_empty() && !network.address_v6.is_empty() {
                 format!("[{}]", network.address_v6)
             } else {
@@ -116,8 +116,7 @@ impl Container {
             }
         });
         addresses
-            .filter(|address| !address.is_empty())
-            .next()
+            .find(|address| !address.is_empty())
             // It refuses connections, as a container that has stopped does.
             .unwrap_or_else(|| "0.0.0.0".to_owned())
     }

@@ -105,9 +105,8 @@ fn mechanisms(extensions: &[String]) -> Vec<String> {
         let Some(rest) = line.strip_prefix("AUTH") else {
             continue;
         };
-        if rest.starts_with([' ', '=']) {
-            let words = rest[1..].split_whitespace().map(str::to_owned);
-            mechanisms.extend(words);
+        if let Some(words) = rest.strip_prefix([' ', '=']) {
+            mechanisms.extend(words.split_whitespace().map(str::to_owned));
         }
     }
     mechanisms

@@ -71,7 +71,7 @@ fn a_login_that_a_mail_server_refuses_is_the_reason() {
         let (reading, _) = sign_in(MailSecurity::StartTls, mechanisms, Some(password));
         let failure = reading.failure.unwrap();
         assert_eq!(failure.kind, FailureKind::UpgradeRefused);
-        let cause = failure.cause.unwrap_or_default().to_string();
+        let cause = failure.cause.unwrap_or_default();
         assert!(cause.contains(expected), "{cause}");
     }
 }

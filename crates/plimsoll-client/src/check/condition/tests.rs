@@ -366,7 +366,7 @@ fn content_has_a_hash_unless_it_was_cut() {
     assert!(met_by(empty, facts(), b"") && !met_by(empty, facts(), b"x"));
     for wrong in [
         "abc",
-        &HELLO[1..],
+        HELLO.trim_start_matches('2'),
         &format!("{HELLO}0"),
         &HELLO.replace('2', "g"),
     ] {

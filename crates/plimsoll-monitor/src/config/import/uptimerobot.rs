@@ -1,4 +1,4 @@
-//! UptimeRobot: what `getMonitors` of its API (v2) and `GET /v3/monitors` return.
+//! `UptimeRobot`: what `getMonitors` of its API (v2) and `GET /v3/monitors` return.
 //!
 //! Source: <https://uptimerobot.com/api/legacy/> and <https://uptimerobot.com/api/v3/>.
 

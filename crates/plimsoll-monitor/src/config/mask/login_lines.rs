@@ -56,7 +56,7 @@ impl LoginLines {
             return Some(0..line.len());
         }
         let words = words(line);
-        let word = |index: usize| Some(&line[words.get(index)?.clone()]);
+        let word = |index: usize| line.get(words.get(index)?.clone());
         let is = |index, name: &str| {
             word(index).is_some_and(|word| word.trim_start_matches(':').eq_ignore_ascii_case(name))
         };
@@ -115,7 +115,7 @@ impl LoginLines {
     pub(super) fn secrets(&mut self, text: &str) -> Vec<String> {
         let mut secrets = Vec::new();
         for range in self.credentials(text) {
-            let value = text[range].trim_matches('"');
+            let value = text.get(range).unwrap_or_default().trim_matches('"');
             secrets.push(value.to_owned());
             let decoded = BASE64_STANDARD.decode(value).ok();
             if let Some(decoded) = decoded.and_then(|bytes| String::from_utf8(bytes).ok()) {
