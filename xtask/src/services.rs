@@ -60,7 +60,7 @@ const REDIS: Package = Package {
 };
 
 /// Servers of which each has a probe of the monitor.
-const PROBED: [Package; 6] = [
+const PROBED: [Package; 7] = [
     packages::PROMETHEUS,
     // For a stand-in of systemd.
     Package {
@@ -82,6 +82,10 @@ const PROBED: [Package; 6] = [
     Package {
         program: "snmpd",
         name: "snmpd",
+    },
+    Package {
+        program: "rabbitmqctl",
+        name: "rabbitmq-server",
     },
 ];
 

@@ -44,6 +44,8 @@ mod websocket;
 
 pub mod fetch;
 
+pub mod json_api;
+
 pub mod jwt;
 
 pub mod oidc;

@@ -72,6 +72,7 @@ fn reading(api: &Api) -> Routes {
         .get(reader, "/api/v1/incidents/{id}", incidents::one)
         .get(reader, "/api/v1/notices", notices::list)
         .get(reader, "/api/v1/regions", agent::regions)
+        .get(reader, "/api/v1/discovery", agent::discovery)
         .get(reader, "/api/v1/on-call", oncall::list)
         .get(reader, "/api/v1/declared-incidents", declared::list)
         .get(reader, "/api/v1/declared-incidents/{id}", declared::one)

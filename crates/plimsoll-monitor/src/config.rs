@@ -22,6 +22,8 @@ mod oncall;
 
 mod escalation;
 
+mod discover;
+
 mod oidc;
 
 pub mod overlay;
@@ -48,6 +50,8 @@ use crate::probe::SuppliedKinds;
 
 pub use crate::config::agent::{AgentPlan, DEFAULT_REGION};
 pub use crate::config::blackbox::{Module, Modules};
+pub use crate::config::discover::{DiscoverPlan, DiscoverSource, HttpListPlan, KubernetesListPlan};
+pub(crate) use crate::config::kinds::is_kind;
 pub use crate::config::language::Language;
 pub use crate::config::oidc::OidcPlan;
 pub use crate::config::overlay::Grounds;

@@ -66,6 +66,8 @@ pub mod notify;
 
 pub mod config;
 
+mod discovery;
+
 pub mod engine;
 
 pub mod agent;
@@ -75,6 +77,7 @@ pub mod manage;
 pub use crate::config::import;
 pub use crate::detect::status::{Health, Status};
 pub use crate::detect::{budget, uptime, window};
+pub use crate::discovery::DiscoveryView;
 pub use crate::notify::oncall;
 pub use crate::probe::reading::{CheckResult, Expectation, GatusDisplay, Judged, Reading, explain};
 pub use crate::time::{Moment, Timestamp};

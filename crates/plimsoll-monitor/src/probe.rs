@@ -48,6 +48,7 @@ mod ber;
 
 mod ldap;
 
+mod smtp;
 mod snmp;
 
 mod ntp;
@@ -93,6 +94,7 @@ pub use crate::probe::ntp::NtpProbe;
 pub use crate::probe::postgres::PostgresProbe;
 pub use crate::probe::prometheus::PrometheusProbe;
 pub use crate::probe::redis::RedisProbe;
+pub use crate::probe::smtp::{MailSecurity, SmtpProbe};
 pub use crate::probe::snmp::{ObjectId, ObjectIdError, SnmpProbe};
 pub use crate::probe::ssh::SshProbe;
 pub use crate::probe::starttls::{MailProtocol, StartTlsProbe};

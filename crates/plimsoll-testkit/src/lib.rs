@@ -58,7 +58,7 @@ pub use crate::digest_realm::{DigestLog, DigestRealm};
 pub use crate::free_port::{free_port, free_ports};
 pub use crate::identity_provider::{IdentityProvider, ProviderState, RSA_TEST_KEY};
 pub use crate::logic::{Logic, Question, Reply};
-pub use crate::mail::{MailReceiver, StartTlsSession, mail_server, starttls_server};
+pub use crate::mail::{MailReceiver, StartTlsSession, login_server, mail_server, starttls_server};
 pub use crate::name_server::{NameServer, NameServerBuilder, NamedService};
 pub use crate::nats::NatsServer;
 pub use crate::origin::http2_origin::{Http2Answer, Http2Origin, Http2OriginBuilder, frames};

@@ -131,6 +131,81 @@ pub fn starttls_server(
     (address, serving)
 }
 
+/// A mail server that its users sign in at over TLS (RFC 4954, RFC 8314), for one connection.
+///
+/// - `begins_in_clear`: whether STARTTLS comes first; over TLS alone it has `AUTH`.
+/// - `mechanisms`: of `AUTH`.
+///
+/// It accepts the user `ann` with the password `secret`. The thread returns the commands over TLS.
+pub fn login_server(
+    begins_in_clear: bool,
+    mechanisms: &'static str,
+    config: ServerConfig,
+) -> (SocketAddr, thread::JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = listener
+        .local_addr()
+        .expect("a bound listener has an address");
+    let serving = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a client connects");
+        if begins_in_clear {
+            let replies = [
+                "220 mail.test\r\n",
+                "250-mail.test\r\n250-AUTH CRAM-MD5\r\n250 STARTTLS\r\n",
+                "220 go ahead\r\n",
+            ];
+            for (index, reply) in replies.iter().enumerate() {
+                if index > 0 {
+                    command(&mut stream);
+                }
+                stream
+                    .write_all(reply.as_bytes())
+                    .expect("the client reads");
+            }
+        }
+        let tls = ServerConnection::new(Arc::new(config)).expect("the configuration is valid");
+        let mut stream = rustls::StreamOwned::new(tls, stream);
+        signed_in(&mut stream, begins_in_clear, mechanisms)
+    });
+    (address, serving)
+}
+
+/// The commands until the client leaves.
+fn signed_in(stream: &mut (impl Read + Write), has_greeted: bool, mechanisms: &str) -> Vec<String> {
+    // `\0ann\0secret`, `ann` and `secret` in Base64.
+    const PLAIN: &str = "AUTH PLAIN AGFubgBzZWNyZXQ=";
+    const USER: &str = "YW5u";
+    const PASSWORD: &str = "c2VjcmV0";
+
+    let mut commands = Vec::new();
+    let mut reply = if has_greeted { "" } else { "220 mail.test\r\n" }.to_owned();
+    let mut user = String::new();
+    loop {
+        let is_written = stream
+            .write_all(reply.as_bytes())
+            .and_then(|()| stream.flush());
+        let Some(line) = is_written.ok().and_then(|()| read_line(stream)) else {
+            return commands;
+        };
+        let previous = commands.last().cloned().unwrap_or_default();
+        reply = match line.as_str() {
+            _ if previous == "AUTH LOGIN" => {
+                user.clone_from(&line);
+                "334 UGFzc3dvcmQ6\r\n".to_owned()
+            }
+            PASSWORD if user == USER => "235 welcome\r\n".to_owned(),
+            PLAIN => "235 welcome\r\n".to_owned(),
+            "AUTH LOGIN" => "334 VXNlcm5hbWU6\r\n".to_owned(),
+            "QUIT" => "221 bye\r\n".to_owned(),
+            _ if line.starts_with("EHLO ") => {
+                format!("250-mail.test\r\n250-AUTH {mechanisms}\r\n250 SIZE 1000\r\n")
+            }
+            _ => format!("535 5.7.8 no such login: {line}\r\n"),
+        };
+        commands.push(line);
+    }
+}
+
 /// What a client of [`starttls_server`] did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartTlsSession {
@@ -140,15 +215,17 @@ pub struct StartTlsSession {
     pub server_name: Option<String>,
 }
 
-/// One line, read byte by byte: the handshake may follow.
 fn command(stream: &mut TcpStream) -> String {
+    read_line(stream).expect("the client writes lines")
+}
+
+/// One line, read byte by byte: the handshake may follow. `None` at the end.
+fn read_line(stream: &mut impl Read) -> Option<String> {
     let mut line = Vec::new();
     let mut byte = [0];
     while !line.ends_with(b"\r\n") {
-        stream
-            .read_exact(&mut byte)
-            .expect("the client writes lines");
+        stream.read_exact(&mut byte).ok()?;
         line.push(byte[0]);
     }
-    String::from_utf8_lossy(line.trim_ascii_end()).into_owned()
+    Some(String::from_utf8_lossy(line.trim_ascii_end()).into_owned())
 }

@@ -148,6 +148,33 @@ impl PostgresServer {
         server
     }
 
+    /// Starts a standby of this one, which must have a port, on another port: it follows what this one writes.
+    #[must_use]
+    pub fn start_standby(&self, port: u16) -> Self {
+        let folder = new_folder("postgres");
+        let mut copy = Command::new(self.programs.join("pg_basebackup"));
+        copy.args(["-h", "127.0.0.1", "-U", "postgres", "--no-sync"])
+            .args(["--checkpoint=fast", "--write-recovery-conf", "-p"])
+            .arg(self.port.expect("the first one has a port").to_string())
+            .arg("-D")
+            .arg(folder.join("data"))
+            .current_dir("/");
+        run_as_unprivileged(&mut copy);
+        let mut standby = Self {
+            programs: self.programs.clone(),
+            folder,
+            port: Some(port),
+            running: None,
+        };
+        standby.resume();
+        standby
+    }
+
+    /// Makes a standby the one that is written to.
+    pub fn promote(&self) {
+        assert_eq!(self.sql("postgres", "SELECT pg_promote()"), "t");
+    }
+
     /// Ends the server; its data stays.
     pub fn stop(&mut self) {
         self.running = None;
@@ -426,6 +453,78 @@ impl PortServer {
                 .arg("--log.level=error");
             command
         });
+        server.wait();
+        server
+    }
+
+    /// `RabbitMQ` with the user `ann`, whose password is `secret word`, the virtual host `shop` and its queue `jobs`.
+    pub fn rabbitmq() -> Self {
+        /// The server below a mapper of ports of its own: otherwise it starts one that outlives it.
+        const SCRIPT: &str = r#"
+epmd -port "$ERL_EPMD_PORT" -address 127.0.0.1 & mapper=$!
+/usr/lib/rabbitmq/bin/rabbitmq-server >/dev/null 2>&1 & server=$!
+trap 'kill -TERM $server' TERM
+while kill -0 $server 2>/dev/null; do wait $server; done
+kill $mapper
+"#;
+        const DEFINITIONS: &str = r#"{
+            "vhosts": [{"name": "shop"}],
+            "users": [{"name": "ann", "password": "secret word", "tags": ""}],
+            "permissions": [{"user": "ann", "vhost": "shop", "configure": ".*", "write": ".*", "read": ".*"}],
+            "queues": [{"name": "jobs", "vhost": "shop", "durable": true, "auto_delete": false, "arguments": {}}]
+        }"#;
+
+        assert!(
+            Path::new("/usr/lib/rabbitmq/bin/rabbitmq-server").is_file(),
+            "there is no RabbitMQ; `cargo xtask services install` installs it"
+        );
+        let folder = new_folder("rabbitmq");
+        let write = |name: &str, text: &str| {
+            let path = folder.join(name);
+            fs::write(&path, text).expect("the folder is ours");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("it is ours");
+            path
+        };
+        let definitions = write("definitions.json", DEFINITIONS);
+        let free = || free_port().expect("a port is free");
+        let (port, mapper, distribution) = (free(), free(), free());
+        let config = write(
+            "rabbitmq.conf",
+            &format!(
+                "listeners.tcp.default = 127.0.0.1:{port}\nload_definitions = {}\nlog.console = false\nlog.file = false\n",
+                definitions.display()
+            ),
+        );
+        let mut command = Command::new("env");
+        for (name, value) in [
+            ("HOME", folder.display().to_string()),
+            ("ERL_EPMD_PORT", mapper.to_string()),
+            ("RABBITMQ_NODENAME", format!("test{port}@localhost")),
+            ("RABBITMQ_DIST_PORT", distribution.to_string()),
+            (
+                "RABBITMQ_MNESIA_BASE",
+                folder.join("data").display().to_string(),
+            ),
+            (
+                "RABBITMQ_LOG_BASE",
+                folder.join("log").display().to_string(),
+            ),
+            ("RABBITMQ_CONFIG_FILE", config.display().to_string()),
+            (
+                "RABBITMQ_ENABLED_PLUGINS_FILE",
+                folder.join("plugins").display().to_string(),
+            ),
+            ("RABBITMQ_CONF_ENV_FILE", "/dev/null".to_owned()),
+        ] {
+            command.arg(format!("{name}={value}"));
+        }
+        command.args(["sh", "-c", SCRIPT]);
+        let running = ChildProcess::start_until("TERM", &command, &folder, unprivileged());
+        let server = Self {
+            folder,
+            port,
+            running: Some(running),
+        };
         server.wait();
         server
     }

@@ -12,6 +12,8 @@ pub(super) mod json;
 
 mod address;
 
+mod hash;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -20,6 +22,7 @@ use plimsoll_model::{DurationText, GrpcStatus, Phase};
 use self::address::AddressTest;
 use self::compare::Comparison;
 pub use self::error::ConditionError;
+use self::hash::HashTest;
 use self::json::JsonTest;
 use self::text::TextTest;
 use crate::check::Observed;
@@ -30,6 +33,7 @@ use crate::check::Observed;
 /// status == 200            status >= 200          status != 404
 /// time < 300ms             wait < 100ms           size <= 64KiB
 /// body contains 'ok'       body == 'ok'           body matches '^ok'
+/// body.sha256 == 2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824
 /// body.json($.ok) == true  body.json($.items[0]) exists
 /// header.content-type contains 'json'             header.etag exists
 /// cert.days > 14           ip in 10.0.0.0/8       grpc.status == NOT_FOUND
@@ -53,6 +57,7 @@ enum Test {
     /// A call of gRPC that has another status, or none, is not equal.
     GrpcStatus(bool, GrpcStatus),
     Body(TextTest),
+    Hash(HashTest),
     Json(JsonTest),
     Header(String, TextTest),
     Any(Vec<Condition>),
@@ -72,7 +77,7 @@ impl Condition {
 
     /// Whether judging it needs the body.
     pub fn needs_body(&self) -> bool {
-        self.needs(&|test| matches!(test, Test::Body(_) | Test::Json(_)))
+        self.needs(&|test| matches!(test, Test::Body(_) | Test::Hash(_) | Test::Json(_)))
     }
 
     /// Whether judging it needs the peer's certificate.
@@ -125,6 +130,7 @@ impl Condition {
                 .is_some_and(|left| comparison.holds(&left, days)),
             Test::GrpcStatus(is_equal, status) => (facts.grpc_status == Some(*status)) == *is_equal,
             Test::Body(test) => test.holds(Some(observed.body)),
+            Test::Hash(test) => test.holds(observed.sha256()),
             Test::Json(test) => test.holds(observed.json()),
             Test::Header(name, test) => test.holds(observed.header(name)),
             Test::Any(conditions) => conditions
@@ -149,6 +155,7 @@ impl Condition {
             Test::CertificateDays(..) => facts.certificate_days.map(|days| days.to_string()),
             Test::GrpcStatus(..) => facts.grpc_status.map(|status| status.to_string()),
             Test::Body(_) => Some(text::excerpt(observed.body)),
+            Test::Hash(_) => observed.sha256().map(hash::text),
             Test::Json(test) => test.observe(observed.json()),
             Test::Header(name, _) => observed.header(name).map(text::excerpt),
             Test::Any(_) | Test::Not(_) => {

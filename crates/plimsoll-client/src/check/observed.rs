@@ -45,6 +45,8 @@ pub struct Observed<'a> {
     pub(super) size: u64,
     pub(super) headers: &'a [(String, Vec<u8>)],
     pub(super) body: &'a [u8],
+    /// Whether the body is the whole content.
+    is_whole: bool,
     /// Parsed when the first condition asks for it.
     json: OnceCell<Option<Value>>,
 }
@@ -59,8 +61,25 @@ impl<'a> Observed<'a> {
             size,
             headers,
             body,
+            is_whole: size <= body.len() as u64,
             json: OnceCell::new(),
         }
+    }
+
+    /// With a body that was changed for people, which has no hash of its own.
+    #[must_use]
+    pub fn altered(mut self) -> Self {
+        self.is_whole = false;
+        self
+    }
+
+    /// SHA-256 of the content; `None` if it was cut.
+    pub(super) fn sha256(&self) -> Option<[u8; 32]> {
+        if !self.is_whole {
+            return None;
+        }
+        let digest = ring::digest::digest(&ring::digest::SHA256, self.body);
+        digest.as_ref().try_into().ok()
     }
 
     /// The first field of that lower-case name.

@@ -3,8 +3,6 @@
 //! A [`ServerSource`] gives one list after the other. While it gives none, because it is away or because its list is wrong, the
 //! upstream keeps the servers that it had, and says since when.
 
-mod api;
-
 mod consul;
 
 mod docker;
@@ -19,20 +17,16 @@ mod scheme;
 
 mod services;
 
-use std::io;
-use std::path::PathBuf;
 use std::pin::{Pin, pin};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use plimsoll_client::Connector;
-use plimsoll_client::fetch::{FetchError, FetcherError};
 use plimsoll_model::document::ConfigProblem;
 use plimsoll_model::{Clock as _, Failure};
 use plimsoll_server::{Notice, Severity};
 use plimsoll_wire::SystemClock;
 
-pub(crate) use self::api::ApiAccess;
 pub(crate) use self::consul::ConsulPlan;
 pub(crate) use self::docker::{DockerPlan, LABEL};
 pub(crate) use self::file::ServerFile;
@@ -40,6 +34,8 @@ pub(crate) use self::kubernetes::{KubernetesPlan, ServicePort};
 pub(crate) use self::scheme::ServerScheme;
 pub(crate) use self::services::ServicesPlan;
 use super::{ServerPlan, Upstream, UpstreamPlan};
+pub(crate) use plimsoll_client::json_api::ApiAccess;
+use plimsoll_client::json_api::ApiError;
 
 /// Source of an upstream's servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -97,27 +93,9 @@ enum SourceError {
     /// A name cannot be looked up.
     #[error(transparent)]
     LookUp(Failure),
-    /// The API does not answer.
+    /// The API gives none.
     #[error(transparent)]
-    Fetch(#[from] FetchError),
-    /// The API cannot be reached as configured.
-    #[error("{}", plimsoll_model::with_causes(.0))]
-    Fetcher(#[from] FetcherError),
-    /// The token for the API cannot be read.
-    #[error("the token in `{}` cannot be read: {cause}", path.display())]
-    Token { path: PathBuf, cause: io::Error },
-    /// The API refuses.
-    #[error("{path} answers with status {status}{}", .message.as_deref().map(|it| format!(": {it}")).unwrap_or_default())]
-    Status {
-        /// Of the request, without its query.
-        path: String,
-        status: u16,
-        /// As the API words it.
-        message: Option<String>,
-    },
-    /// The answer is not one of such an API.
-    #[error("the answer is not one of {api}: {reason}")]
-    Answer { api: &'static str, reason: String },
+    Api(#[from] ApiError),
     /// There are servers, but the configuration does not say which port of them is meant.
     #[error("{0}")]
     Port(String),

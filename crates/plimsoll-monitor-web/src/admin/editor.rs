@@ -21,7 +21,7 @@ use crate::random;
 use crate::state::Api;
 
 /// Kinds with the key of their target in a table, and what the target looks like.
-const KINDS: [(&str, &str, &str); 26] = [
+const KINDS: [(&str, &str, &str); 27] = [
     ("http", "url", "https://example.org/"),
     ("tcp", "to", "db.example.org:5432"),
     ("icmp", "to", "gateway.example.org"),
@@ -31,6 +31,11 @@ const KINDS: [(&str, &str, &str); 26] = [
     ("grpc", "url", "grpcs://api.example.org"),
     ("websocket", "url", "wss://example.org/live"),
     ("starttls", "to", "mail.example.org:25"),
+    (
+        "smtp",
+        "to",
+        "mail.example.org:587, with `user` and `password` in the table `smtp` below",
+    ),
     ("udp", "to", "dns.example.org:53"),
     ("ssh", "to", "host.example.org"),
     (

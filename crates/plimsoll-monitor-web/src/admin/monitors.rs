@@ -1,4 +1,6 @@
-//! The list of monitors, what is done to many of them, and one monitor.
+//! What is done to many monitors, and one monitor.
+
+mod listing;
 
 use std::time::Duration;
 
@@ -24,8 +26,10 @@ use crate::admin::shell::{
 use crate::answer::ApiError;
 use crate::api::{budget_left, encoded, measured};
 use crate::page::chart;
-use crate::request::parameter;
 use crate::state::Api;
+
+use listing::Selection;
+pub(super) use listing::list;
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -49,6 +53,8 @@ pub(super) struct Row {
     pub(super) took: Option<String>,
     pub(super) reason: Option<String>,
     pub(super) is_kept: bool,
+    /// What listed it, unless the file or the store has it.
+    pub(super) found_by: Option<String>,
 }
 
 impl Row {
@@ -73,75 +79,18 @@ impl Row {
                 .map(|last| latency(micros(last.took))),
             reason: last.and_then(|last| last.reason.clone()),
             is_kept: view.source == Source::Store,
+            found_by: None,
         }
     }
-
-    /// The text that a search matches.
-    fn haystack(&self) -> String {
-        let tags = self.tags.join(" ");
-        format!(
-            "{} {} {} {} {} {tags}",
-            self.name, self.group, self.kind, self.target, self.key
-        )
-        .to_lowercase()
-    }
-}
-
-#[derive(Template)]
-#[template(path = "admin/monitors.html")]
-struct ListPage {
-    s: Shell,
-    rows: Vec<Row>,
-    total: usize,
-    query: String,
-    health: String,
-    tag: String,
-    tags: Vec<String>,
-    healths: [&'static str; 6],
-}
-
-pub(super) async fn list(
-    State(api): State<Api>,
-    Extension(me): Extension<Me>,
-    RawQuery(query): RawQuery,
-) -> Response {
-    let given = |name| parameter(query.as_deref(), name).unwrap_or_default();
-    let (search, health, tag) = (given("q"), given("health"), given("tag"));
-    let words: Vec<_> = search.split_whitespace().map(str::to_lowercase).collect();
-    let views = api.handle.board.views();
-    let mut tags: Vec<String> = views
-        .iter()
-        .flat_map(|view| view.plan.tags.clone())
-        .collect();
-    tags.sort();
-    tags.dedup();
-    let rows: Vec<_> = views
-        .iter()
-        .filter(|view| health.is_empty() || view.health.name() == health)
-        .filter(|view| tag.is_empty() || view.plan.tags.contains(&tag))
-        .map(Row::from_view)
-        .filter(|row| {
-            let haystack = row.haystack();
-            words.iter().all(|word| haystack.contains(word.as_str()))
-        })
-        .collect();
-    page(&ListPage {
-        s: Shell::new(&me, "/admin/monitors", "Monitors").done(query.as_deref()),
-        rows,
-        total: views.len(),
-        query: search,
-        health,
-        tag,
-        tags,
-        healths: Health::ALL.map(Health::name),
-    })
 }
 
 /// Pause, resume, delete, tag and untag the selected monitors.
 pub(super) async fn bulk(State(api): State<Api>, Extension(me): Extension<Me>) -> Response {
     let keys: Vec<String> = me.form.all("key").into_iter().map(str::to_owned).collect();
+    // Back to the page of the list that the form was on.
+    let back = Selection::from_query(Some(me.form.get("list")));
     if keys.is_empty() {
-        return redirect("/admin/monitors?done=nothing");
+        return redirect(&back.path_with_message("nothing"));
     }
     let outcome = match me.form.get("action") {
         "pause" => pause(&api, &me, &keys, true).await,
@@ -152,7 +101,7 @@ pub(super) async fn bulk(State(api): State<Api>, Extension(me): Extension<Me>) -
         _ => Ok("nothing"),
     };
     match outcome {
-        Ok(done) => redirect(&format!("/admin/monitors?done={done}")),
+        Ok(done) => redirect(&back.path_with_message(done)),
         Err(error) => failed(&me, error.message()),
     }
 }

@@ -80,6 +80,23 @@ pub(super) async fn report(
 }
 
 /// Lists the regions: this process's own, then those of agents.
+/// What lists further monitors, and how that goes.
+pub(super) async fn discovery(State(api): State<Api>) -> Answer {
+    let sources = api.handle.board.discovery();
+    let sources = sources.iter().map(|source| {
+        json!({
+            "name": source.name,
+            "kind": source.kind,
+            "place": source.place,
+            "monitors": *source.keys,
+            "listed_at": source.listed.map(|at| at.to_string()),
+            "error": source.error,
+            "problems": source.problems,
+        })
+    });
+    Ok(json_of(&json!({ "sources": sources.collect::<Vec<_>>() })))
+}
+
 pub(super) async fn regions(State(api): State<Api>) -> Answer {
     let board = &api.handle.board;
     let own = board.region();

@@ -29,6 +29,8 @@ mod names {
     pub(super) const AGENT_SEEN: &str = "plimsoll_monitor_agent_last_seen_seconds";
     pub(super) const AGENT_WAITING: &str = "plimsoll_monitor_agent_results_waiting";
     pub(super) const AGENT_LOST: &str = "plimsoll_monitor_agent_results_lost_total";
+    pub(super) const LISTED: &str = "plimsoll_monitor_discovery_listed_seconds";
+    pub(super) const DISCOVERED: &str = "plimsoll_monitor_discovery_monitors";
     pub(super) const UNRECORDED: &str = "plimsoll_monitor_changes_waiting";
 }
 
@@ -103,6 +105,16 @@ pub(super) async fn metrics(State(api): State<Api>) -> Answer {
         &[],
         waiting,
     );
+    for source in &*board.discovery() {
+        let labels = [("source", source.name.as_str())];
+        if let Some(listed) = source.listed {
+            let help = "When the source last had a list, since 1970";
+            page.add(names::LISTED, "gauge", help, &labels, listed.0 as f64 / 1e3);
+        }
+        let help = "Monitors of the source";
+        let count = source.keys.len() as f64;
+        page.add(names::DISCOVERED, "gauge", help, &labels, count);
+    }
     for agent in &*board.agents() {
         let Some(heard) = board.heard(&agent.name) else {
             continue;

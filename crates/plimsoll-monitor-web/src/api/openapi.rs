@@ -111,6 +111,7 @@ const ROUTES: &[Described] = &[
     route("get", "/api/v1/on-call", Scope::Read, "List rotations: who is on call, and the shifts of 30 days"),
     route("get", "/api/v1/subscribers", Scope::Admin, "List subscribers of status pages").query(&["limit", "cursor", "page"]),
     route("delete", "/api/v1/subscribers/{id}", Scope::Admin, "Remove a subscriber").answers(204, None),
+    route("get", "/api/v1/discovery", Scope::Read, "List sources of monitors, with the age of their lists"),
     route("get", "/api/v1/regions", Scope::Read, "List regions, with what their agents last sent"),
     route("get", "/api/v1/openapi.json", Scope::Read, "Get this document").open(),
 ];

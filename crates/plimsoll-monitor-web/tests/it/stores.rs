@@ -15,7 +15,7 @@ use plimsoll_monitor::store::{
 use plimsoll_monitor::{Status, Timestamp};
 use plimsoll_monitor_web::action;
 use plimsoll_testkit::services::{PostgresServer, clickhouse_database};
-use plimsoll_testkit::{Origin, eventually};
+use plimsoll_testkit::{Origin, eventually, free_port};
 use serde_json::Value;
 use tempfile::TempDir;
 use tower_service::Service as _;
@@ -687,4 +687,47 @@ fn a_process_that_starts_while_its_databases_are_away_waits_for_them() {
     assert!(shows("/status/acme/", "web"));
     eventually(|| shows("/status/acme/", "Major outage"));
     assert!(shows("/status/acme/components/_web", "web"));
+}
+
+#[test]
+fn a_standby_of_postgresql_is_used_once_it_is_promoted() {
+    let port = || free_port().unwrap();
+    let folder = TempDir::new().unwrap();
+    let origin = Origin::hello();
+    let (first, second) = (port(), port());
+    let mut primary = PostgresServer::start(Some(first));
+    let database = primary.database();
+    let name = database.rsplit('/').next().unwrap();
+    let name = name.split('?').next().unwrap().to_owned();
+    let standby = primary.start_standby(second);
+    let url = format!(
+        "postgres://plimsoll@127.0.0.1:{first},127.0.0.1:{second}/{name}?sslmode=disable&target_session_attrs=read-write"
+    );
+    let config = folder.path().join("monitor.toml");
+    let text = format!(
+        "store = \"{url}\"\n[[monitor]]\nname = \"web\"\nhttp = \"{}\"\ninterval = \"100ms\"\n",
+        origin.url("/")
+    );
+    std::fs::write(&config, text).unwrap();
+    let plan = load(&config, &|_| None).unwrap();
+    let leased = action::LeasedMonitor::start(plan, Arc::new(|_: &str| {})).unwrap();
+    eventually(|| leased.leads());
+    let results = |server: &PostgresServer| -> u64 {
+        let counted = server.sql(&name, "SELECT count(*) FROM results");
+        counted.parse().unwrap()
+    };
+    eventually(|| results(&primary) > 5);
+    eventually(|| results(&standby) > 5);
+    primary.stop();
+    // Neither can be written to.
+    eventually(|| !leased.leads());
+    let checks = origin.requests();
+    let before = results(&standby);
+    standby.promote();
+    eventually(|| leased.leads());
+    eventually(|| origin.requests() > checks + 5);
+    eventually(|| results(&standby) > before + 5);
+    let (status, text) = get(&leased, "/api/v1/incidents");
+    assert_eq!((status, text.contains("\"id\"")), (200, false), "{text}");
+    assert_eq!(standby.sql("postgres", "SELECT pg_is_in_recovery()"), "f");
 }

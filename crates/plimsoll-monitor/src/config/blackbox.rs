@@ -396,12 +396,19 @@ fn secret(
 /// How a target is reached.
 fn reach(block: &Block, directory: &Path, module: &mut Module) {
     let falls_back = block.boolean("ip_protocol_fallback").unwrap_or(true);
-    match block.text("preferred_ip_protocol").as_deref() {
-        Some("ip4") if !falls_back => module.set("family", "ipv4"),
-        Some("ip6") if !falls_back => module.set("family", "ipv6"),
-        // Otherwise both are tried, the faster first.
-        None | Some("" | "ip4" | "ip6") => {}
-        Some(_) => block.wrong("preferred_ip_protocol", "is not ip4 or ip6", None),
+    let preferred = block.text("preferred_ip_protocol").unwrap_or_default();
+    if !["", "ip4", "ip6"].contains(&preferred.as_str()) {
+        let message =
+            format!("`{preferred}` is not ip4 or ip6; blackbox_exporter takes it for ip4");
+        block.warn("preferred_ip_protocol", message);
+    }
+    // Otherwise both are tried, the faster first.
+    if !falls_back {
+        match preferred.as_str() {
+            "" => {}
+            "ip6" => module.set("family", "ipv6"),
+            _ => module.set("family", "ipv4"),
+        }
     }
     let Some(tls) = block.block("tls_config") else {
         return;

@@ -15,8 +15,8 @@ use crate::config::monitor::{self, Compiled, Defaults};
 use crate::config::overlay::{Grounds, PlacedWindow, attach};
 use crate::config::plan::{Dialect, MonitorPlan, Plan, StorePlan, What};
 use crate::config::{
-    acknowledge, escalation, kinds, maintenance, notify, oidc, oncall, overlay, page, store,
-    subscriptions,
+    acknowledge, discover, escalation, kinds, maintenance, notify, oidc, oncall, overlay, page,
+    store, subscriptions,
 };
 use crate::probe::{Reach, SuppliedKinds};
 use crate::schedule::{BreakerRule, GateLimits};
@@ -113,6 +113,12 @@ pub(super) fn compile(
         .into_iter()
         .filter_map(token::compile)
         .collect();
+    let surroundings = discover::Surroundings {
+        directory,
+        is_public_only: !private,
+        environment,
+    };
+    let discover = discover::compile(root.tables("discover"), &surroundings);
     let tables = root.tables("monitor");
     let mut keys = HashSet::new();
     let compiled: Vec<_> = tables
@@ -178,7 +184,7 @@ pub(super) fn compile(
         files.push(path);
         warnings.extend(doubts);
     }
-    if monitors.is_empty() {
+    if monitors.is_empty() && discover.is_empty() {
         warnings.push(Warning {
             place: "monitor".to_owned(),
             message:
@@ -194,6 +200,7 @@ pub(super) fn compile(
         retention,
         metrics,
         dialect: Dialect::Plimsoll,
+        discover,
         tokens,
         region: context.regions.own().to_owned(),
         agents,

@@ -7,7 +7,7 @@ use crate::probe::ProbeContext;
 
 /// Definitions of every kind with a connection to `PORT` of loopback, and whether its arrival there can be seen; nothing for
 /// kinds without connections.
-const DEFINITIONS: [(&str, Option<(&str, Seen)>); 27] = [
+const DEFINITIONS: [(&str, Option<(&str, Seen)>); 28] = [
     (
         "http",
         Some(("{ url = \"http://127.0.0.1:PORT/\"", Seen::Tcp)),
@@ -27,6 +27,7 @@ const DEFINITIONS: [(&str, Option<(&str, Seen)>); 27] = [
     ),
     ("icmp", Some(("{ to = \"127.0.0.1\"", Seen::Not))),
     ("starttls", Some(("{ to = \"127.0.0.1:PORT\"", Seen::Tcp))),
+    ("smtp", Some(("{ to = \"127.0.0.1:PORT\"", Seen::Tcp))),
     (
         "websocket",
         Some(("{ url = \"ws://127.0.0.1:PORT/\"", Seen::Tcp)),

@@ -12,6 +12,12 @@ mod kuma_history;
 
 mod statuspage;
 
+mod hosted;
+
+mod uptimerobot;
+
+mod better_stack;
+
 mod blackbox;
 
 use std::fmt::Write as _;
@@ -43,6 +49,10 @@ pub enum Source {
     UptimeKuma,
     /// `summary.json` or `components.json` of Statuspage.
     Statuspage,
+    /// Monitors of `UptimeRobot`, as its API returns them.
+    UptimeRobot,
+    /// Monitors or heartbeats of Better Stack, as its API returns them.
+    BetterStack,
     /// Targets of `blackbox_exporter`, as service discovery of Prometheus by files has them (JSON or YAML).
     Blackbox,
 }
@@ -68,7 +78,7 @@ pub enum ImportError {
     Modules,
     /// It is JSON of something else.
     #[error(
-        "is not a known file: a backup of Uptime Kuma has `monitorList` and its store is `kuma.db`, Statuspage has `components`, and targets of Prometheus are a list of objects with `targets`"
+        "is not a known file: a backup of Uptime Kuma has `monitorList` and its store is `kuma.db`, Statuspage has `components`, UptimeRobot `monitors` with `friendly_name`, Better Stack `data` with `attributes`, and targets of Prometheus are a list of objects with `targets`"
     )]
     Unknown,
 }
@@ -118,6 +128,18 @@ pub fn import(text: &str) -> Result<(Source, Imported), ImportError> {
     }
     if json.get("monitorList").is_some_and(Value::is_array) {
         return Ok((Source::UptimeKuma, kuma::import(&json)));
+    }
+    let list = |key: &str| json.get(key).and_then(Value::as_array);
+    if let Some(monitors) = list("monitors")
+        .or_else(|| list("data"))
+        .or(json.as_array())
+    {
+        if uptimerobot::is_list(monitors) {
+            return Ok((Source::UptimeRobot, uptimerobot::import(monitors)));
+        }
+        if better_stack::is_list(monitors) {
+            return Ok((Source::BetterStack, better_stack::import(monitors)));
+        }
     }
     if let Some(components) = json.get("components").and_then(Value::as_array) {
         return Ok((Source::Statuspage, statuspage::import(components)));

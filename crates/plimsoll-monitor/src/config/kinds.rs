@@ -1,5 +1,6 @@
 //! The kinds of monitors in TOML: each is a key whose value is a target, or a table with more.
 
+mod mail;
 mod services;
 
 use std::net::SocketAddr;
@@ -21,14 +22,14 @@ use crate::config::maintenance::zone;
 use crate::config::monitor::Defaults;
 use crate::config::plan::{CompositePlan, EveryOrCron, HeartbeatPlan, What};
 use crate::probe::{
-    DnsProbe, DnsRecord, DomainProbe, HttpOptions, HttpProbe, IcmpProbe, MailProtocol, Probe,
-    Reach, ReachOptions, SshProbe, StartTlsProbe, SuppliedKind, TalkProbe, TalkStep, TcpProbe,
-    TcpTarget, TlsProbe, UdpProbe, WebSocketProbe,
+    DnsProbe, DnsRecord, DomainProbe, HttpOptions, HttpProbe, IcmpProbe, Probe, Reach,
+    ReachOptions, SshProbe, SuppliedKind, TalkProbe, TalkStep, TcpProbe, TcpTarget, TlsProbe,
+    UdpProbe, WebSocketProbe,
 };
 use crate::token::of_url;
 
 /// Every kind, by its key.
-pub(super) const KINDS: [&str; 27] = [
+pub(super) const KINDS: [&str; 28] = [
     "http",
     "tcp",
     "tls",
@@ -36,6 +37,7 @@ pub(super) const KINDS: [&str; 27] = [
     "dns",
     "icmp",
     "starttls",
+    "smtp",
     "websocket",
     "grpc",
     "ssh",
@@ -57,6 +59,11 @@ pub(super) const KINDS: [&str; 27] = [
     "any_of",
     "manual",
 ];
+
+/// Whether a key of a definition is that of a kind.
+pub(crate) fn is_kind(key: &str) -> bool {
+    KINDS.contains(&key)
+}
 
 /// The `User-Agent` of checks.
 const AGENT: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
@@ -132,7 +139,8 @@ pub(super) fn compile<'i>(
         "udp" => udp(value, context, settings),
         "dns" => dns(value, context, settings),
         "icmp" => icmp(value, context, settings),
-        "starttls" => starttls(value, context, settings),
+        "starttls" => mail::starttls(value, context, settings),
+        "smtp" => mail::smtp(value, context, settings),
         "websocket" => websocket(value, context, settings),
         "grpc" => {
             let leaves_status = expect.is_some_and(|all| all.iter().any(Condition::needs_grpc));
@@ -511,37 +519,6 @@ fn tls(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<K
             target: tcp_target(&place, true, Some(443))?,
             warn_within,
             critical_within,
-            reach: reach?,
-        },
-    ))
-}
-
-fn starttls(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<Kind> {
-    let (place, mut table) = target(value, "to")?;
-    let reach = reach(table.as_mut(), context, settings, "", &place);
-    let expiry = expiry(table.as_mut());
-    let mut protocol = Some(MailProtocol::Smtp);
-    if let Some(mut table) = table {
-        if let Some(value) = table.take_value("protocol") {
-            protocol = match as_text(&value)? {
-                "smtp" => Some(MailProtocol::Smtp),
-                "imap" => Some(MailProtocol::Imap),
-                other => value.wrong(format!("`{other}` is not \"smtp\" or \"imap\"")),
-            };
-        }
-        table.finish();
-    }
-    let default = match protocol? {
-        MailProtocol::Smtp => 25,
-        MailProtocol::Imap => 143,
-    };
-    Some(probe(
-        "starttls",
-        StartTlsProbe {
-            target: tcp_target(&place, false, Some(default))?,
-            protocol: protocol?,
-            warn_within: expiry.0,
-            critical_within: expiry.1,
             reach: reach?,
         },
     ))

@@ -4,13 +4,18 @@
 //! in a body. A mask is only given its credential back if the definition leads where it led: who may not see a credential
 //! may not have it sent elsewhere either. Every way of changing a definition goes through `unmask`.
 
+mod login_lines;
+
 use std::borrow::Cow;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use plimsoll_client::Endpoint;
 use plimsoll_model::{is_secret_field, masked_with, unmasked};
 use toml::{Table, Value};
 
 use crate::config::kinds::KINDS;
+use crate::config::mask::login_lines::LoginLines;
 use crate::probe::KnownSecrets;
 
 pub(crate) use crate::probe::known_secrets::MASK;
@@ -66,7 +71,17 @@ pub fn mask(definition: &mut Table) {
 /// The credentials of a definition, which no text about it may show.
 pub(crate) fn known_secrets(definition: &Table) -> KnownSecrets {
     let mut secrets = KnownSecrets::default();
+    for (user, password) in logins(definition) {
+        // As AUTH PLAIN and AUTH LOGIN send it.
+        secrets.add(&BASE64_STANDARD.encode(format!("\0{user}\0{password}")));
+        secrets.add(&BASE64_STANDARD.encode(password));
+    }
     each(&mut definition.clone(), &mut |place, text| {
+        if let Some(mut lines) = place.lines {
+            for secret in lines.secrets(text) {
+                secrets.add(&secret);
+            }
+        }
         match place.name.rsplit('.').next() {
             Some("basic") if place.is_whole => secrets.add_login(text),
             _ if place.is_whole => secrets.add_field(text),
@@ -76,6 +91,15 @@ pub(crate) fn known_secrets(definition: &Table) -> KnownSecrets {
         }
     });
     secrets
+}
+
+/// Users with their passwords.
+fn logins(definition: &Table) -> impl Iterator<Item = (&str, &str)> {
+    let kinds = definition.values().filter_map(Value::as_table);
+    kinds.filter_map(|kind| {
+        let text = |key| kind.get(key).and_then(Value::as_str);
+        Some((text("user")?, text("password")?))
+    })
 }
 
 /// Whether a definition holds a credential.
@@ -114,13 +138,16 @@ pub(crate) fn unmask(definition: &mut Table, present: &Table) -> Result<(), Mask
     each(&mut present.clone(), &mut |place, text| {
         known.insert(place.name.clone(), text.clone());
     });
-    let whole = definition.clone();
+    // Without credentials, so that those that are left out do not count as a change.
+    let (mut whole, mut shown) = (definition.clone(), present.clone());
+    mask(&mut whole);
+    mask(&mut shown);
     let mut wrong = None;
     each(definition, &mut |place, text| {
         if !text.contains(MASK) {
             return;
         }
-        if !leads_the_same_way(whole.get(&place.kind), present.get(&place.kind)) {
+        if !leads_the_same_way(whole.get(&place.kind), shown.get(&place.kind)) {
             wrong.get_or_insert(MaskError::LeadsElsewhere(place.kind.clone()));
             return;
         }
@@ -142,7 +169,9 @@ pub(crate) fn unmask(definition: &mut Table, present: &Table) -> Result<(), Mask
     wrong.map_or(Ok(()), Err)
 }
 
-/// Whether what is sent to two targets of a kind reaches the same server in the same way.
+/// Whether what is sent to two targets of a kind, both of them masked, reaches the same server in the same way.
+///
+/// All of a conversation decides: a password that is sent one step later may be the text of a mail.
 fn leads_the_same_way(new: Option<&Value>, old: Option<&Value>) -> bool {
     let (Some(new), Some(old)) = (new, old) else {
         return false;
@@ -216,6 +245,8 @@ struct Place {
     is_whole: bool,
     /// Whether it names a target, whose scheme may be left out.
     is_target: bool,
+    /// Of lines that are sent: where in a login they begin.
+    lines: Option<LoginLines>,
 }
 
 impl Place {
@@ -223,6 +254,9 @@ impl Place {
     fn masked(&self, text: &str) -> String {
         if self.is_whole {
             return MASK.to_owned();
+        }
+        if let Some(mut lines) = self.lines {
+            return masked_with(&lines.masked(text), MASK).into_owned();
         }
         let whole = self.with_scheme(text);
         self.without_scheme(text, masked_with(&whole, MASK).into_owned())
@@ -265,15 +299,22 @@ fn each(definition: &mut Table, visit: &mut dyn FnMut(&Place, &mut String)) {
         if PLAIN.contains(&kind.as_str()) {
             continue;
         }
+        // Of one conversation, step by step.
+        let mut lines = LoginLines::default();
         let mut visit = |name: String, is_whole, is_target, value: &mut Value| {
             if let Value::String(text) = value {
                 let kind = kind.clone();
+                let is_sent = name.rsplit('.').next() == Some("send");
                 let place = Place {
                     kind,
                     name,
                     is_whole,
                     is_target,
+                    lines: is_sent.then_some(lines),
                 };
+                if is_sent {
+                    lines.credentials(text);
+                }
                 visit(&place, text);
             }
         };
@@ -297,14 +338,15 @@ fn each(definition: &mut Table, visit: &mut dyn FnMut(&Place, &mut String)) {
                 }
                 // Such as the steps of a conversation.
                 Value::Array(items) => {
-                    for item in items.iter_mut() {
+                    for (index, item) in items.iter_mut().enumerate() {
+                        let name = format!("{name}[{index}]");
                         match item {
                             Value::Table(fields) => {
                                 for (field, value) in fields.iter_mut() {
                                     visit(format!("{name}.{field}"), false, false, value);
                                 }
                             }
-                            value => visit(name.clone(), false, false, value),
+                            value => visit(name, false, false, value),
                         }
                     }
                 }
@@ -323,202 +365,4 @@ fn each(definition: &mut Table, visit: &mut dyn FnMut(&Place, &mut String)) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TEXT: &str = r#"
-        name = "a"
-        [http]
-        url = "https://u:three@a.example/x?api_key=four&y=1"
-        bearer = "one"
-        body = '{"password": "five"}'
-        [http.headers]
-        X-Api-Key = "two"
-        accept = "text/html"
-    "#;
-
-    fn whole() -> Table {
-        TEXT.parse().unwrap()
-    }
-
-    fn shown() -> Table {
-        let mut shown = whole();
-        mask(&mut shown);
-        shown
-    }
-
-    fn set(definition: &mut Table, key: &str, value: impl Into<Value>) {
-        if let Some(Value::Table(http)) = definition.get_mut("http") {
-            http.insert(key.to_owned(), value.into());
-        }
-    }
-
-    #[test]
-    fn credentials_are_masked_and_masks_that_come_back_change_nothing() {
-        let text = shown().to_string();
-        for secret in ["one", "two", "three", "four", "five"] {
-            assert!(!text.contains(secret), "{text}");
-        }
-        assert!(
-            text.contains("text/html") && text.contains("&y=1"),
-            "{text}"
-        );
-        assert!(is_masked(&shown()) && !is_masked(&whole()));
-        assert!(has_credentials(&whole()) && !has_credentials(&shown()));
-        let mut back = shown();
-        unmask(&mut back, &whole()).unwrap();
-        assert_eq!(back, whole());
-        let mut back = shown();
-        set(&mut back, "bearer", "six");
-        set(
-            &mut back,
-            "url",
-            "https://********@a.example:443/other?api_key=********",
-        );
-        unmask(&mut back, &whole()).unwrap();
-        assert_eq!(back["http"]["bearer"].as_str(), Some("six"));
-        assert_eq!(
-            back["http"]["url"].as_str(),
-            Some("https://u:three@a.example:443/other?api_key=four")
-        );
-        assert_eq!(back["http"]["headers"], whole()["http"]["headers"]);
-    }
-
-    #[test]
-    fn a_mask_without_a_value_in_its_place_is_refused() {
-        let error = unmask(&mut shown(), &Table::new()).unwrap_err().to_string();
-        assert!(error.contains("leads elsewhere"), "{error}");
-        for (key, value) in [
-            ("url", "https://********@a.example/?other_token=********"),
-            ("url", "https://a.example/********"),
-            ("url", "https://x:********@a.example/"),
-            ("url", "https://x:********@a.example/?api_key=********"),
-            ("url", "https://********:three@a.example/?api_key=********"),
-            ("bearer", "x********"),
-            ("method", "********"),
-            ("body", "********"),
-            ("body", "{\"secret\": \"********\"}"),
-        ] {
-            let mut moved = shown();
-            set(&mut moved, key, value);
-            let error = unmask(&mut moved, &whole()).unwrap_err().to_string();
-            assert!(error.contains("is a mask"), "{key} {value}: {error}");
-        }
-        let mut moved = shown();
-        let headers = Table::from_iter([("x-other-key".to_owned(), MASK.into())]);
-        set(&mut moved, "headers", headers);
-        let error = unmask(&mut moved, &whole()).unwrap_err().to_string();
-        assert!(error.contains("headers.x-other-key"), "{error}");
-    }
-
-    #[test]
-    fn credentials_stay_with_their_target() {
-        let urls = [
-            "https://evil.example/",
-            "http://a.example/",
-            "https://a.example:8443/",
-            "https://a.example.evil.example/",
-            "https://a.example@evil.example/",
-            "a.example",
-        ];
-        let urls = urls.map(|url| ("url", Value::from(url)));
-        let routes = [
-            ("insecure", Value::Boolean(true)),
-            ("name_server", "192.0.2.1".into()),
-        ];
-        // An unknown key decides, unless the list has it.
-        let unknown = ["proxy", "server_name", "sni", "connect_to", "ca"]
-            .map(|key| (key, "evil.example".into()));
-        for (key, value) in urls.into_iter().chain(routes).chain(unknown) {
-            let mut elsewhere = shown();
-            set(&mut elsewhere, key, value.clone());
-            let error = unmask(&mut elsewhere, &whole()).unwrap_err().to_string();
-            assert!(error.contains("leads elsewhere"), "{value}: {error}");
-        }
-        for field in ["host", "Host", ":authority", "X-Forwarded-Host"] {
-            for present in [None, Some("a.example")] {
-                let mut before = whole();
-                if let (Some(present), Some(Value::Table(headers))) =
-                    (present, before["http"].get_mut("headers"))
-                {
-                    headers.insert(field.to_owned(), present.into());
-                }
-                let mut elsewhere = before.clone();
-                mask(&mut elsewhere);
-                let mut same = elsewhere.clone();
-                unmask(&mut same, &before).unwrap();
-                if let Some(Value::Table(headers)) = elsewhere["http"].get_mut("headers") {
-                    headers.insert(field.to_owned(), "evil.example".into());
-                }
-                let error = unmask(&mut elsewhere, &before).unwrap_err();
-                let error = error.to_string();
-                assert!(error.contains("leads elsewhere"), "{field}: {error}");
-            }
-        }
-        let mut harmless = shown();
-        set(&mut harmless, "redirects", 3);
-        set(&mut harmless, "insecure", false);
-        unmask(&mut harmless, &whole()).unwrap();
-    }
-
-    #[test]
-    fn a_target_without_a_table_has_credentials_too() {
-        let whole: Table = "name = 'token: x'\nhttp = 'http://u:pw@h/?token=t'"
-            .parse()
-            .unwrap();
-        let mut shown = whole.clone();
-        mask(&mut shown);
-        assert_eq!(
-            shown["http"].as_str(),
-            Some("http://********@h/?token=********")
-        );
-        assert_eq!(shown["name"], whole["name"]);
-        let mut moved = shown.clone();
-        moved["http"] = "http://********@other/".into();
-        assert!(unmask(&mut moved, &whole).is_err());
-        unmask(&mut shown, &whole).unwrap();
-        assert_eq!(shown, whole);
-    }
-
-    #[test]
-    fn a_target_without_a_scheme_has_credentials_too() {
-        for text in [
-            "http = 'u:pw@h/?token=t'",
-            "http = { url = 'u:pw@h/?token=t' }",
-            "tcp = { to = 'u:pw@h:80' }",
-        ] {
-            let whole: Table = text.parse().unwrap();
-            let mut shown = whole.clone();
-            mask(&mut shown);
-            let text = shown.to_string();
-            assert!(
-                text.contains("********@h") && !text.contains("pw"),
-                "{text}"
-            );
-            assert!(!text.contains("://"), "{text}");
-            unmask(&mut shown, &whole).unwrap();
-            assert_eq!(shown, whole);
-            assert!(!known_secrets(&whole).hide("is pw").contains("pw"));
-        }
-    }
-
-    #[test]
-    fn the_credentials_of_a_definition_are_known() {
-        let secrets = known_secrets(&whole());
-        for secret in ["one", "two", "three", "four", "five"] {
-            assert!(
-                !secrets.hide(&format!("it is {secret}.")).contains(secret),
-                "{secret}"
-            );
-        }
-        assert_eq!(secrets.hide("text/html"), "text/html");
-        let job: Table = "heartbeat = { token = '0123456789abcdef', every = '1h' }"
-            .parse()
-            .unwrap();
-        assert!(
-            known_secrets(&job)
-                .hide("/ping/0123456789abcdef")
-                .ends_with("********")
-        );
-    }
-}
+mod tests;

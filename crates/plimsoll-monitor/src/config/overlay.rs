@@ -110,6 +110,18 @@ pub fn monitors<'o>(
     compiled(texts, grounds, others, false)
 }
 
+/// The same of monitors that a source lists.
+///
+/// - `may_name_files`: whether the source is a part of the configuration.
+pub(crate) fn discovered<'o>(
+    texts: &[&str],
+    grounds: &Grounds,
+    others: impl Iterator<Item = &'o MonitorPlan>,
+    may_name_files: bool,
+) -> Vec<Result<MonitorPlan, Vec<ConfigProblem>>> {
+    compiled(texts, grounds, others, may_name_files)
+}
+
 /// Compiles a definition of the configuration, which may name files.
 pub fn of_configuration(text: &str, grounds: &Grounds) -> Result<MonitorPlan, Vec<ConfigProblem>> {
     let mut compiled = compiled(&[text], grounds, std::iter::empty(), true);

@@ -12,6 +12,7 @@ use plimsoll_server::config::{NamedPath, PathUse};
 use plimsoll_wire::tls::Trust;
 
 use crate::config::agent::AgentPlan;
+use crate::config::discover::{DiscoverPlan, DiscoverSource, KubernetesListPlan};
 use crate::config::oidc::OidcPlan;
 use crate::config::overlay::Grounds;
 use crate::config::page::PagePlan;
@@ -46,6 +47,8 @@ pub struct Plan {
     pub metrics: bool,
     /// Whose configuration it is.
     pub dialect: Dialect,
+    /// What lists further monitors.
+    pub discover: Vec<Arc<DiscoverPlan>>,
     /// Access to the API.
     pub tokens: Vec<ApiToken>,
     /// The name of the region of this process.
@@ -83,7 +86,11 @@ impl Plan {
     pub fn named_paths(&self) -> Vec<NamedPath> {
         let named = |usage| move |path: PathBuf| NamedPath { path, usage };
         let mut read: Vec<_> = self.files.iter().chain(&self.named).cloned().collect();
-        let mut written = Vec::new();
+        let (mut written, mut written_files) = (Vec::new(), Vec::new());
+        let roots = |trust: &Trust| match trust {
+            Trust::Only(path) => Some(path.clone()),
+            _ => None,
+        };
         match &self.store {
             StorePlan::Memory => {}
             // SQLite writes its journal beside the file.
@@ -97,9 +104,23 @@ impl Plan {
         if let Some(Trust::Only(path)) = trust {
             read.push(path.clone());
         }
+        for plan in &self.discover {
+            match &plan.source {
+                DiscoverSource::Folder(folder) => read.push(folder.clone()),
+                DiscoverSource::Http(list) => read.extend(roots(&list.trust)),
+                DiscoverSource::Docker(access)
+                | DiscoverSource::Kubernetes(KubernetesListPlan { access, .. }) => {
+                    read.extend(roots(&access.trust));
+                    read.extend(access.token.clone());
+                    // A connection to a socket writes to it.
+                    written_files.extend(access.socket.clone());
+                }
+            }
+        }
         let read = read.into_iter().map(named(PathUse::Read));
         let written = written.into_iter().map(named(PathUse::WriteFolder));
-        read.chain(written).collect()
+        let files = written_files.into_iter().map(named(PathUse::WriteFile));
+        read.chain(written).chain(files).collect()
     }
 }
 

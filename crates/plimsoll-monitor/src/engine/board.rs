@@ -1,6 +1,6 @@
 //! The current state of every monitor, for readers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, btree_map};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -13,6 +13,7 @@ use crate::config::{
 };
 use crate::detect::RegionView;
 use crate::detect::status::Health;
+use crate::discovery::DiscoveryView;
 use crate::notify::oncall::OnCallPlan;
 use crate::notify::{AcknowledgePlan, EscalationPlan, NotifyPlan};
 use crate::probe::reading::CheckResult;
@@ -54,6 +55,7 @@ struct Content {
     oidc: Option<Arc<OidcPlan>>,
     rotations: Arc<[Arc<OnCallPlan>]>,
     escalations: Arc<[Arc<EscalationPlan>]>,
+    discovery: Arc<[DiscoveryView]>,
 }
 
 /// The last report of an agent.
@@ -161,6 +163,11 @@ impl Board {
         self.read(|content| content.by_key.values().cloned().collect())
     }
 
+    /// What `read` makes of all monitors in the order of their keys, without copying them. Changes wait meanwhile.
+    pub fn with_views<T>(&self, read: impl FnOnce(btree_map::Values<'_, String, View>) -> T) -> T {
+        self.read(|content| read(content.by_key.values()))
+    }
+
     /// One monitor.
     pub fn view(&self, key: &str) -> Option<View> {
         self.read(|content| content.by_key.get(key).cloned())
@@ -204,6 +211,15 @@ impl Board {
     /// The receivers of openings, step by step.
     pub fn escalations(&self) -> Arc<[Arc<EscalationPlan>]> {
         self.read(|content| Arc::clone(&content.escalations))
+    }
+
+    /// What lists further monitors, and how that goes.
+    pub fn discovery(&self) -> Arc<[DiscoveryView]> {
+        self.read(|content| Arc::clone(&content.discovery))
+    }
+
+    pub(super) fn set_discovery(&self, views: Vec<DiscoveryView>) {
+        self.write(|content| content.discovery = views.into());
     }
 
     pub(super) fn set_rotations(&self, rotations: Vec<Arc<OnCallPlan>>) {

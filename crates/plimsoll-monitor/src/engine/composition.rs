@@ -7,6 +7,7 @@ use plimsoll_model::document::ConfigProblem;
 
 use crate::config::overlay::{self, PlacedWindow};
 use crate::config::{MonitorPlan, PagePlan, Plan, Source};
+use crate::discovery;
 use crate::notify::oncall::OnCallPlan;
 use crate::notify::{EscalationPlan, NotifyPlan};
 use crate::store::{Definition, DefinitionKind, OrgId, Store, StoreError};
@@ -20,6 +21,8 @@ pub(super) struct StoredDefinitions {
     channels: Vec<Definition>,
     rotations: Vec<Definition>,
     escalations: Vec<Definition>,
+    /// By the names of the sources.
+    discovered: Vec<Definition>,
 }
 
 impl StoredDefinitions {
@@ -36,7 +39,13 @@ impl StoredDefinitions {
             channels: of_kind(DefinitionKind::Channel).await?,
             rotations: of_kind(DefinitionKind::OnCall).await?,
             escalations: of_kind(DefinitionKind::Escalation).await?,
+            discovered: of_kind(DefinitionKind::Discovered).await?,
         })
+    }
+
+    /// The lists of sources, by their names.
+    pub(super) fn discovered(&self) -> &[Definition] {
+        &self.discovered
     }
 }
 
@@ -51,6 +60,17 @@ pub(super) struct Composed {
     /// Those of the store, with their definitions.
     pub(super) channels: Vec<(String, Arc<NotifyPlan>)>,
     pub(super) escalations: Vec<Arc<EscalationPlan>>,
+    /// What became of the list of each source, in their order.
+    pub(super) discovered: Vec<Placed>,
+}
+
+/// The monitors of a list.
+#[derive(Debug, Default)]
+pub(super) struct Placed {
+    /// Their keys.
+    pub(super) keys: Vec<String>,
+    /// Why others are left out.
+    pub(super) problems: Vec<String>,
 }
 
 /// Adds definitions to the configuration of the file. Those that do not fit the file any more are reported and left out.
@@ -62,12 +82,14 @@ pub(super) fn compose(base: &Plan, stored: &StoredDefinitions, report: &dyn Fn(&
             ));
         }
     };
+    let mut of_file = base.monitors.clone();
+    let discovered = add_discovered(base, stored, &mut of_file);
     let texts: Vec<_> = stored
         .monitors
         .iter()
         .map(|one| one.text.as_str())
         .collect();
-    let compiled = overlay::monitors(&texts, &base.grounds, base.monitors.iter());
+    let compiled = overlay::monitors(&texts, &base.grounds, of_file.iter());
     let mut added = Vec::with_capacity(compiled.len());
     for (definition, outcome) in stored.monitors.iter().zip(compiled) {
         match outcome {
@@ -75,7 +97,6 @@ pub(super) fn compose(base: &Plan, stored: &StoredDefinitions, report: &dyn Fn(&
             Err(problems) => left_out("monitor", &definition.key, problems),
         }
     }
-    let mut of_file = base.monitors.clone();
     let all: Vec<_> = of_file.iter().chain(&added).cloned().collect();
     let mut windows = base.grounds.windows.clone();
     let mut own = Vec::new();
@@ -145,7 +166,47 @@ pub(super) fn compose(base: &Plan, stored: &StoredDefinitions, report: &dyn Fn(&
         file_channels,
         channels,
         escalations,
+        discovered,
     }
+}
+
+/// Adds the monitors of all sources to those of the file.
+fn add_discovered(
+    base: &Plan,
+    stored: &StoredDefinitions,
+    of_file: &mut Vec<MonitorPlan>,
+) -> Vec<Placed> {
+    let mut all = Vec::with_capacity(base.discover.len());
+    for source in &base.discover {
+        let mut placed = Placed::default();
+        let list = stored.discovered.iter().find(|one| one.key == source.name);
+        let definitions = list.map_or_else(Vec::new, |one| discovery::of_stored_text(&one.text));
+        let texts: Vec<_> = definitions.iter().map(toml::Table::to_string).collect();
+        let texts: Vec<_> = texts.iter().map(String::as_str).collect();
+        let may_name_files = source.source.may_name_files();
+        let compiled = overlay::discovered(&texts, &base.grounds, of_file.iter(), may_name_files);
+        let mut added = Vec::new();
+        for (definition, outcome) in definitions.iter().zip(compiled) {
+            match outcome {
+                Ok(plan) => {
+                    placed.keys.push(plan.key.clone());
+                    added.push(plan);
+                }
+                Err(problems) => {
+                    let name = definition.get("name").and_then(toml::Value::as_str);
+                    let name = name.unwrap_or("a monitor without a name");
+                    let problems = problems.into_iter();
+                    placed
+                        .problems
+                        .extend(problems.map(|problem| format!("`{name}` is left out: {problem}")));
+                }
+            }
+        }
+        overlay::attach(&mut added, &base.grounds.windows);
+        of_file.extend(added);
+        all.push(placed);
+    }
+    all
 }
 
 /// The rotations of the file and of the store. These may name channels of both.

@@ -18,6 +18,8 @@ mod regions;
 
 mod reload;
 
+mod sources;
+
 mod windows;
 
 use std::cell::RefCell;
@@ -32,6 +34,7 @@ use tokio::task::{self, JoinSet};
 
 use crate::config::{MonitorPlan, Plan};
 use crate::detect::{Detector, Input};
+use crate::discovery::Discovery;
 use crate::engine::Beside;
 use crate::engine::board::{Board, Figures};
 use crate::engine::clock::{Break, ClockWatch, EngineClock, origin};
@@ -43,6 +46,7 @@ use crate::engine::running::{self, Finished};
 use crate::engine::supervisor::agents::Agents;
 use crate::engine::supervisor::batch::Batch;
 use crate::engine::supervisor::channels::Channels;
+use crate::engine::supervisor::sources::SourceState;
 use crate::engine::supervisor::windows::Windows;
 use crate::probe::ProbeContext;
 use crate::probe::reading::CheckResult;
@@ -142,6 +146,9 @@ pub(super) struct Supervisor {
     /// The configuration of the file, to which definitions of the store are added.
     base: Plan,
     agents: Agents,
+    discovery: Discovery,
+    /// The state of each source, in their order.
+    sources: Vec<SourceState>,
 }
 
 impl Supervisor {
@@ -202,6 +209,8 @@ impl Supervisor {
             agents: Agents::default(),
             is_troubled: false,
             is_restored: false,
+            discovery: Discovery::default(),
+            sources: Vec::new(),
             base: plan.clone(),
         };
         let last = supervisor.store.last_alive(org).await?;
@@ -255,6 +264,10 @@ impl Supervisor {
                     }
                     None => break,
                 },
+                found = self.discovery.next() => {
+                    self.look_at_clocks();
+                    self.place_list(found).await;
+                }
                 () = tokio::time::sleep_until(wake.into()) => {}
             }
         }

@@ -327,7 +327,11 @@ fn by_conditions(
     let unmet = |condition: &Condition| {
         // Before it is cut: the rest of a credential would not be recognised.
         let shown = reading.shown(secrets);
-        let shown = Observed::new(facts, &shown.fields, &shown.body, reading.size);
+        let is_altered = shown.body != reading.body;
+        let mut shown = Observed::new(facts, &shown.fields, &shown.body, reading.size);
+        if is_altered {
+            shown = shown.altered();
+        }
         match condition.observe(&shown) {
             Some(found) => format!("{} is not met: {found}", condition.text()),
             None => format!("{} is not met", condition.text()),

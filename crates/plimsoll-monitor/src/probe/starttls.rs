@@ -19,6 +19,9 @@ use crate::time::Timestamp;
 /// Bytes of greetings and answers.
 const MOST_READ: usize = 16 * 1024;
 
+/// Lines of a reply of SMTP.
+const MOST_LINES: usize = 200;
+
 /// The protocol before the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MailProtocol {
@@ -87,7 +90,8 @@ impl StartTlsProbe {
             MailProtocol::Smtp => {
                 smtp(stream, None, "220").await?;
                 smtp(stream, Some("EHLO plimsoll.invalid\r\n"), "250").await?;
-                smtp(stream, Some("STARTTLS\r\n"), "220").await
+                smtp(stream, Some("STARTTLS\r\n"), "220").await?;
+                Ok(())
             }
             MailProtocol::Imap => {
                 let greeting = line(stream).await?;
@@ -141,18 +145,29 @@ pub(super) async fn upgraded(
     Ok(Stream::Tls(Box::new(stream)))
 }
 
-/// Sends a command and reads the reply, of which the last line has a space behind its code.
-async fn smtp(stream: &mut Stream, command: Option<&str>, expected: &str) -> Result<(), Failure> {
+/// Sends a command and reads the reply, of which the last line has a space behind its code; returns its lines.
+pub(super) async fn smtp(
+    stream: &mut Stream,
+    command: Option<&str>,
+    expected: &str,
+) -> Result<Vec<String>, Failure> {
     if let Some(command) = command {
         send(stream, command).await?;
     }
+    let mut lines = Vec::new();
     loop {
         let reply = line(stream).await?;
         if !reply.starts_with(expected) {
             return Err(refused(&reply));
         }
-        if reply.as_bytes().get(3) != Some(&b'-') {
-            return Ok(());
+        let is_last = reply.as_bytes().get(3) != Some(&b'-');
+        lines.push(reply);
+        if is_last {
+            return Ok(lines);
+        }
+        if lines.len() > MOST_LINES {
+            let cause = format!("a reply has more than {MOST_LINES} lines");
+            return Err(Failure::new(Phase::Receive, FailureKind::TooLarge).because(cause));
         }
     }
 }

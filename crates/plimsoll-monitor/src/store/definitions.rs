@@ -51,11 +51,13 @@ pub enum DefinitionKind {
     Escalation,
     /// The key that signs links in notices.
     LinkKey,
+    /// The monitors that a source listed last.
+    Discovered,
 }
 
 impl DefinitionKind {
     /// The kinds whose text may hold credentials or addresses of people.
-    pub(crate) const SECRET: [Self; 7] = [
+    pub(crate) const SECRET: [Self; 8] = [
         Self::Monitor,
         Self::Page,
         Self::Subscriber,
@@ -63,6 +65,7 @@ impl DefinitionKind {
         Self::Channel,
         Self::OnCall,
         Self::LinkKey,
+        Self::Discovered,
     ];
 
     /// Whether its text may hold credentials or addresses of people.
@@ -85,6 +88,7 @@ impl DefinitionKind {
             Self::OnCall => "on_call",
             Self::Escalation => "escalation",
             Self::LinkKey => "link_key",
+            Self::Discovered => "discover",
         }
     }
 }

@@ -93,12 +93,18 @@ impl Block {
 
     pub(crate) fn number(&self, key: &'static str) -> Option<i64> {
         let node = self.node(key)?;
-        let number = match &node.content {
-            Content::Number(number) => number.parse().ok(),
-            _ => None,
+        let (number, found) = match &node.content {
+            Content::Number(number) => (number.parse().ok(), Some(number)),
+            Content::Text(text) => (None, Some(text)),
+            _ => (None, None),
         };
         if number.is_none() {
-            self.wrong_at(node, key, "must be a whole number", None);
+            let found = found.map_or(String::new(), |found| format!(", and this is `{found}`"));
+            // Of files that Flux fills in before the program reads them.
+            let hint = found
+                .contains("${")
+                .then_some("`$$` stands for `$`: write `${NAME}` for a variable");
+            self.wrong_at(node, key, &format!("must be a whole number{found}"), hint);
         }
         number
     }
@@ -178,6 +184,8 @@ impl Block {
             .filter_map(|(name, node)| match &node.content {
                 Content::Text(text) | Content::Number(text) => Some((name.clone(), text.clone())),
                 Content::Bool(boolean) => Some((name.clone(), boolean.to_string())),
+                // Such as a variable that is not set.
+                Content::Null => Some((name.clone(), String::new())),
                 _ => {
                     block.wrong_at(node, name, "must be a text", None);
                     None

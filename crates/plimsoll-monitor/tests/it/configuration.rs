@@ -62,7 +62,7 @@ regions = "most"
             "3:12 defaults.interval: unknown unit ` parsecs`; known are ns, us, ms, s, m, h, d",
             "6:8 monitor[1].http: unknown scheme `ftp`; plimsoll speaks http:// and https://",
             "7:1 monitor[1].timout: unknown key (did you mean `timeout`?)",
-            "8:27 monitor[1].expect[2]: unknown subject `statsu`; did you mean `status`? known are status, time, dns, connect, tls, send, wait, receive, size, ip, cert.days, grpc.status, body, body.json(PATH), header.NAME, any(…), not(…)",
+            "8:27 monitor[1].expect[2]: unknown subject `statsu`; did you mean `status`? known are status, time, dns, connect, tls, send, wait, receive, size, ip, cert.days, grpc.status, body, body.sha256, body.json(PATH), header.NAME, any(…), not(…)",
             "9:1 monitor[2]: another monitor has the key `_a` (give each monitor of a group its own name)",
             "12:7 monitor[2].udp: a monitor has one kind, and this one has `tcp` and `udp`",
             "16:14 monitor[3].depends_on: there is no monitor `bb` (did you mean `b`?)",
@@ -84,7 +84,7 @@ fn configurations_of_gatus_are_refused_where_gatus_refuses_them_or_we_cannot_kee
             "6:15 endpoints[0].interval: `1 minute` is not a duration (write hours, minutes or seconds, such as 1h30m, 30s or 250ms)",
             "7:5 endpoints[1].url: is missing (write what is checked, such as https://example.org)",
             "10:3 suites: are not supported (write their endpoints as endpoints, or keep Gatus for them)",
-            "12:9 storage.type: `mysql` is not a store (write memory or sqlite)",
+            "12:9 storage.type: `mysql` is not a store (write memory, sqlite or postgres)",
         ],
     );
     check(

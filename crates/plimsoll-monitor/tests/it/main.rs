@@ -4,6 +4,8 @@
 
 mod configuration;
 
+mod mail_probes;
+
 mod probes;
 
 mod service_probes;

@@ -512,6 +512,44 @@ fn amqp_opens_a_channel_and_counts_the_messages_of_a_queue() {
     assert_eq!(failure(&probe(&other, None)).0, FailureKind::Protocol);
 }
 
+#[test]
+fn rabbitmq_has_a_channel_and_its_queue() {
+    let server = PortServer::rabbitmq();
+    let probe = |password: &str, path: &str, queue: Option<&str>| {
+        let url = format!("amqp://ann:{password}@127.0.0.1:{}/{path}", server.port);
+        AmqpProbe::new(&url, queue.map(str::to_owned), reach()).unwrap()
+    };
+    let reading = read(&probe("secret%20word", "shop", Some("jobs")));
+    assert_eq!((&reading.failure, &reading.unmet), (&None, &None));
+    let body: Value = serde_json::from_slice(&reading.body).unwrap();
+    assert_eq!(body["product"], "RabbitMQ");
+    assert_eq!(
+        (&body["messages"], &body["consumers"]),
+        (&json!(0), &json!(0))
+    );
+    let without = read(&probe("secret%20word", "shop", None));
+    assert_eq!((&without.failure, &without.unmet), (&None, &None));
+    for (probe, part) in [
+        (
+            probe("secret%20word", "shop", Some("other")),
+            "no queue 'other'",
+        ),
+        (probe("wrong", "shop", None), "ACCESS_REFUSED"),
+        (
+            probe("secret%20word", "other", None),
+            "vhost other not found",
+        ),
+    ] {
+        let reading = read(&probe);
+        let cause = reading
+            .failure
+            .as_ref()
+            .map(|failure| format!("{failure:?}"));
+        let why = reading.unmet.or(cause).unwrap();
+        assert!(why.contains(part), "{part}: {why}");
+    }
+}
+
 /// How servers begin, by the kind of their probe.
 const BEGINNINGS: [(&str, &[u8]); 6] = [
     (

@@ -305,7 +305,7 @@ fn mistakes() {
             "http://127.0.0.1/",
         ]),
         @"
-    error: --expect: unknown subject `staus`; did you mean `status`? known are status, time, dns, connect, tls, send, wait, receive, size, ip, cert.days, grpc.status, body, body.json(PATH), header.NAME, any(…), not(…)
+    error: --expect: unknown subject `staus`; did you mean `status`? known are status, time, dns, connect, tls, send, wait, receive, size, ip, cert.days, grpc.status, body, body.sha256, body.json(PATH), header.NAME, any(…), not(…)
     error: --expect: JSON path `ok`: at position 0, parser error; write for example `$.items[0].name`
     error: --expect: a parenthesis or a quote in `any(status == 200` is not closed
     error: -H: `no colon` is not of the form `Name: value`

@@ -58,7 +58,7 @@ fn flags_all_at_once() {
             "--resolve", "nonsense", "-x", "gopher://p", "http://127.0.0.1/",
         ]),
         @"
-    error: --expect: unknown subject `statu`; did you mean `status`? known are status, time, dns, connect, tls, send, wait, receive, size, ip, cert.days, grpc.status, body, body.json(PATH), header.NAME, any(…), not(…)
+    error: --expect: unknown subject `statu`; did you mean `status`? known are status, time, dns, connect, tls, send, wait, receive, size, ip, cert.days, grpc.status, body, body.sha256, body.json(PATH), header.NAME, any(…), not(…)
     error: --fail-status: `6x` is not a status; write for example `500`, `5xx`, `400-499` or `none`
     error: -H: `no colon` is not of the form `Name: value`
     error: --resolve: expected HOST:PORT:ADDRESS, such as `example.com:443:127.0.0.1`

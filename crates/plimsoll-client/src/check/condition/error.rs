@@ -6,10 +6,11 @@ use plimsoll_model::UnitError;
 
 /// Every subject, as messages list them.
 const KNOWN: &str = "status, time, dns, connect, tls, send, wait, receive, size, ip, cert.days, \
-                     grpc.status, body, body.json(PATH), header.NAME, any(…), not(…)";
+                     grpc.status, body, body.sha256, body.json(PATH), header.NAME, any(…), \
+                     not(…)";
 
 /// Names to suggest for a misspelled one.
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 17] = [
     "status",
     "time",
     "dns",
@@ -23,6 +24,7 @@ const NAMES: [&str; 16] = [
     "cert.days",
     "grpc.status",
     "body",
+    "body.sha256",
     "body.json",
     "any",
     "not",
@@ -50,6 +52,9 @@ pub enum ConditionError {
     /// The status of gRPC is none.
     #[error("`{0}` is no status of gRPC; write for example `NOT_FOUND`, or its code 5")]
     GrpcStatus(String),
+    /// The hash is not one.
+    #[error("`{0}` is not a SHA-256 hash; write its 64 digits, as `sha256sum` prints them")]
+    Hash(String),
     /// The number is not one.
     #[error("`{0}` is not a whole number")]
     Number(String),

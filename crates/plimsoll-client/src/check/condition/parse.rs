@@ -13,6 +13,7 @@ use plimsoll_model::{GrpcStatus, Phase, parse_byte_size, parse_duration};
 
 use super::address::AddressTest;
 use super::compare::Comparison;
+use super::hash::HashTest;
 use super::json::JsonTest;
 use super::text::TextTest;
 use super::{Condition, ConditionError, Test};
@@ -100,6 +101,7 @@ fn simple(subject: &str, operator: &str, value: &str) -> Result<Test, ConditionE
         }
         "grpc.status" => grpc_status(operator, value),
         "body" => Ok(Test::Body(TextTest::parse(subject, operator, value)?)),
+        "body.sha256" => Ok(Test::Hash(HashTest::parse(subject, operator, value)?)),
         _ => match subject.strip_prefix("header.") {
             Some(name) if !name.is_empty() => Ok(Test::Header(
                 name.to_ascii_lowercase(),

@@ -242,7 +242,7 @@ fn what_was_found_is_reported() {
 #[test]
 fn mistakes_are_explained() {
     const KNOWN: &str = "known are status, time, dns, connect, tls, send, wait, receive, size, ip, \
-                         cert.days, grpc.status, body, body.json(PATH), header.NAME, any(…), not(…)";
+                         cert.days, grpc.status, body, body.sha256, body.json(PATH), header.NAME, any(…), not(…)";
     let error = |text| Condition::parse(text).unwrap_err().to_string();
     assert_eq!(
         error("statu == 200"),
@@ -336,4 +336,43 @@ proptest! {
             prop_assert_eq!(condition.text(), text.trim());
         }
     }
+}
+
+#[test]
+fn content_has_a_hash_unless_it_was_cut() {
+    // `printf hello | sha256sum`
+    const HELLO: &str = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
+
+    let observed = |body: &'static [u8], size| Observed::new(facts(), &[], body, size);
+    let condition = |text: &str| Condition::parse(text).unwrap();
+    let equal = condition(&format!("body.sha256 == {HELLO}"));
+    let other = condition(&format!("body.sha256 != '{}'", HELLO.to_uppercase()));
+    assert!(equal.needs_body());
+    let hello = observed(b"hello", 5);
+    assert!(equal.is_met(&hello) && !other.is_met(&hello));
+    assert_eq!(equal.observe(&hello).as_deref(), Some(HELLO));
+    for (observed, why) in [
+        (observed(b"hello", 6), "it was cut"),
+        (
+            observed(b"hello", 5).altered(),
+            "it is not what was received",
+        ),
+    ] {
+        assert!(!equal.is_met(&observed) && other.is_met(&observed), "{why}");
+        assert_eq!(equal.observe(&observed), None, "{why}");
+    }
+    // `printf '' | sha256sum`
+    let empty = "body.sha256 = e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    assert!(met_by(empty, facts(), b"") && !met_by(empty, facts(), b"x"));
+    for wrong in [
+        "abc",
+        HELLO.trim_start_matches('2'),
+        &format!("{HELLO}0"),
+        &HELLO.replace('2', "g"),
+    ] {
+        let error = Condition::parse(&format!("body.sha256 == {wrong}")).unwrap_err();
+        assert!(error.to_string().contains("64 digits"), "{error}");
+    }
+    let error = Condition::parse(&format!("body.sha256 contains {HELLO}")).unwrap_err();
+    assert!(error.to_string().contains("it has ==, !="), "{error}");
 }

@@ -9,9 +9,9 @@ use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
 use serde::Deserialize;
 
-use super::api::{Api, ApiAccess, encoded};
 use super::{ListFuture, Listed, ServerScheme, ServerSource, SourceError};
 use crate::upstream::ServerPlan;
+use plimsoll_client::json_api::{Api, ApiAccess, encoded};
 
 /// How long Consul holds a query whose answer has not changed. It adds up to a sixteenth of that.
 const WAIT: Duration = Duration::from_mins(5);

@@ -10,9 +10,9 @@ use plimsoll_client::fetch::FetchedLines;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::api::{Api, ApiAccess, encoded};
 use super::{ListFuture, Listed, ServerScheme, ServerSource, SourceError};
 use crate::upstream::ServerPlan;
+use plimsoll_client::json_api::{Api, ApiAccess, ApiError, encoded};
 
 /// For a list, and for the head of the events.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -143,14 +143,14 @@ impl Docker {
             Ok(Some(_)) => {}
             Ok(None) => {
                 self.events = None;
-                return Err(SourceError::Answer {
+                return Err(SourceError::Api(ApiError::Answer {
                     api: "a container engine",
                     reason: "it has ended the events".to_owned(),
-                });
+                }));
             }
             Err(error) => {
                 self.events = None;
-                return Err(error.into());
+                return Err(ApiError::from(error).into());
             }
         }
         // The others of the group.

@@ -14,8 +14,8 @@ use plimsoll_wire::SystemClock;
 use serde::Deserialize;
 
 use self::slices::{Change, Slice, Slices};
-use super::api::{Api, ApiAccess, encoded};
 use super::{ListFuture, Listed, ServerScheme, ServerSource, SourceError};
+use plimsoll_client::json_api::{Api, ApiAccess, ApiError, encoded};
 
 /// For a list, and for the head of a watch.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -171,7 +171,7 @@ impl Kubernetes {
                 }
                 Err(error) => {
                     self.watch = None;
-                    return Err(error.into());
+                    return Err(ApiError::from(error).into());
                 }
             };
             match known
@@ -183,10 +183,10 @@ impl Kubernetes {
                 Change::Gone => self.known = None,
                 Change::Failed(message) => {
                     self.known = None;
-                    return Err(SourceError::Answer {
+                    return Err(SourceError::Api(ApiError::Answer {
                         api: "Kubernetes' API",
                         reason: message,
-                    });
+                    }));
                 }
             }
         }
@@ -207,7 +207,7 @@ impl Kubernetes {
         match self.api.lines(&path).await {
             Ok(lines) => self.watch = Some(lines),
             Err(refused) if refused.status == Some(GONE) => self.known = None,
-            Err(refused) => return Err(refused.error),
+            Err(refused) => return Err(refused.error.into()),
         }
         Ok(())
     }

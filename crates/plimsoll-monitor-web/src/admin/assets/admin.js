@@ -1,43 +1,44 @@
-// What the pages gain with a script: filters without a request, shortcuts, questions before deleting, local times.
+// What the pages gain with a script: filters as one types, shortcuts, questions before deleting, local times.
 // Everything works without it.
 "use strict";
 
 const rows = () => [...document.querySelectorAll("table.list tbody tr")];
 
+// Filters as one types; the server does the search, since it has more lines than the page.
 function filters() {
-  const form = document.querySelector("[data-filter]");
+  const form = document.querySelector("form[data-filter]");
   if (!form) return;
-  const [text, health, tag] = ["q", "health", "tag"].map((name) => form.elements[name]);
-  // The server has left lines out already if its address has a filter; then it filters again.
-  const isWhole = ![...new URLSearchParams(location.search)].some(([key, value]) => value && ["q", "health", "tag"].includes(key));
-  if (!isWhole) return;
-  const all = rows().map((row) => ({
-    row,
-    text: row.textContent.toLowerCase(),
-    health: row.dataset.health,
-    tags: row.dataset.tags.split(" "),
-    box: row.querySelector("input[name=key]"),
-  }));
-  const apply = () => {
-    const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);
-    let count = 0;
-    for (const one of all) {
-      const isShown =
-        (!health.value || one.health === health.value) &&
-        (!tag.value || one.tags.includes(tag.value)) &&
-        words.every((word) => one.text.includes(word));
-      one.row.hidden = !isShown;
-      if (!isShown && one.box) one.box.checked = false;
-      count += isShown;
+  let timer;
+  let request;
+  const update = async () => {
+    clearTimeout(timer);
+    request?.abort();
+    request = new AbortController();
+    const { signal } = request;
+    const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
+    const address = `${form.getAttribute("action")}?${query}`.replace(/\?$/, "");
+    try {
+      const response = await fetch(address, { signal });
+      const page = new DOMParser().parseFromString(await response.text(), "text/html");
+      const fresh = page.getElementById(form.dataset.filter);
+      // Without a list it is another page, such as that of the sign-in.
+      if (!response.ok || !fresh) return location.assign(address);
+      document.getElementById(form.dataset.filter).replaceWith(document.adoptNode(fresh));
+      history.replaceState(null, "", address);
+      selection();
+      confirmations();
+    } catch {
+      // A newer request has taken its place, or the server is away: the next change tries again.
     }
-    form.querySelector("[data-count]").textContent = `${count} of ${all.length}`;
   };
-  for (const field of [text, health, tag]) field.addEventListener("input", apply);
+  form.addEventListener("input", (event) => {
+    clearTimeout(timer);
+    timer = setTimeout(update, event.target instanceof HTMLSelectElement ? 0 : 200);
+  });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    apply();
+    update();
   });
-  if (text.value || health.value || tag.value) apply();
 }
 
 function selection() {
@@ -45,13 +46,14 @@ function selection() {
   all?.addEventListener("change", () => {
     for (const row of rows()) {
       const box = row.querySelector("input[name=key]");
-      if (box && !row.hidden) box.checked = all.checked;
+      if (box) box.checked = all.checked;
     }
   });
 }
 
 function confirmations() {
-  for (const button of document.querySelectorAll("[data-confirm]")) {
+  for (const button of document.querySelectorAll("[data-confirm]:not([data-asks])")) {
+    button.dataset.asks = "";
     button.addEventListener("click", (event) => {
       if (!confirm(button.dataset.confirm)) event.preventDefault();
     });
@@ -150,9 +152,8 @@ function shortcuts() {
   }
   let isGoing = false;
   let at = -1;
-  const shown = () => rows().filter((row) => !row.hidden);
   const move = (step) => {
-    const list = shown();
+    const list = rows();
     if (!list.length) return;
     list[at]?.classList.remove("here");
     at = Math.max(0, Math.min(list.length - 1, at + step));
@@ -174,7 +175,7 @@ function shortcuts() {
       case "j": move(1); break;
       case "k": move(-1); break;
       case "x": {
-        const box = shown()[at]?.querySelector("input[name=key]");
+        const box = rows()[at]?.querySelector("input[name=key]");
         if (box) box.checked = !box.checked;
         break;
       }

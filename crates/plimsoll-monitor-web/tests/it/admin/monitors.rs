@@ -3,7 +3,7 @@
 use http::{Method, StatusCode};
 use plimsoll_testkit::{Origin, eventually, refused_address};
 
-use super::{Admin, between};
+use super::{Admin, between, encoded};
 
 #[test]
 fn a_monitor_is_tested_added_and_shown_with_its_first_result() {
@@ -224,7 +224,7 @@ fn an_outage_is_shown_acknowledged_and_reported() {
 }
 
 #[test]
-fn a_thousand_monitors_are_listed_and_filtered() {
+fn two_thousand_monitors_are_listed_in_pages_and_filtered() {
     let admin = Admin::new("");
     let owner = admin.owner();
     let (_, text) = owner.post(
@@ -233,8 +233,8 @@ fn a_thousand_monitors_are_listed_and_filtered() {
         &[("name", "ci"), ("scope", "write")],
     );
     let token = between(&text, "<code class=\"secret\">", "</code>");
-    let all: Vec<_> = (0..1_000)
-        .map(|number| serde_json::json!({ "name": format!("m{number}"), "manual": true, "tags": [format!("t{}", number % 10)] }))
+    let all: Vec<_> = (0..2_000)
+        .map(|number| serde_json::json!({ "name": format!("m{number}"), "group": format!("g{}", number % 2), "manual": true, "tags": [format!("t{}", number % 10)] }))
         .collect();
     let body = serde_json::json!({ "put": all }).to_string();
     let bearer = format!("Bearer {token}");
@@ -245,15 +245,49 @@ fn a_thousand_monitors_are_listed_and_filtered() {
         &body,
     );
     assert_eq!(status, StatusCode::OK, "{text}");
-    let count = |query: &str| {
-        owner
-            .get_as(&admin, &format!("/admin/monitors{query}"))
-            .1
-            .matches("<tr data-health")
-            .count()
-    };
-    assert_eq!(count(""), 1_000);
+    let list = |query: &str| owner.get_as(&admin, &format!("/admin/monitors{query}")).1;
+    let count = |query: &str| list(query).matches("<tr data-health").count();
+    let mut seen = std::collections::BTreeSet::new();
+    for page in 1..=20 {
+        let text = list(&format!("?page={page}"));
+        let keys = text.split("name=\"key\" value=\"").skip(1);
+        seen.extend(keys.map(|rest| rest.split('"').next().unwrap().to_owned()));
+        assert_eq!(seen.len(), page * 100);
+        assert!(text.contains(&format!("Page {page} of 20")), "{text}");
+        assert_eq!(text.contains("rel=\"prev\""), page > 1);
+        assert_eq!(text.contains("rel=\"next\""), page < 20);
+    }
+    assert!(list("").contains("1–100 of 2000 monitors"));
+    assert!(
+        list("?page=99").contains("Page 20 of 20"),
+        "the last one is as far as it goes"
+    );
     assert_eq!(count("?tag=t3"), 100);
-    assert_eq!(count("?q=m99"), 11);
-    assert_eq!(count("?q=m99+t9"), 2, "m99 and m999");
+    assert!(list("?tag=t3").contains("href=\"/admin/monitors?tag=t3&#38;page=2\""));
+    assert_eq!(count("?q=m199"), 11);
+    assert_eq!(count("?q=m199+t9"), 2, "m199 and m1999");
+    assert!(
+        list("?group=g1&q=m19").contains("56 of 2000"),
+        "the odd ones of m19, m190 to m199 and m1900 to m1999"
+    );
+    assert_eq!(
+        count("?q=g1+pending&page=10"),
+        100,
+        "a group and a state by their words"
+    );
+    assert_eq!(count("?health=down"), 0);
+    let fields = [
+        ("action", "pause"),
+        ("key", "g1_m1"),
+        ("list", "group=g1&page=2&done=x"),
+    ];
+    let body = encoded(&[&[("csrf", owner.csrf.as_str())][..], &fields].concat());
+    let response = owner
+        .clone()
+        .call(&admin, Method::POST, "/admin/monitors/bulk", &body);
+    assert_eq!(
+        response.headers()["location"],
+        "/admin/monitors?group=g1&page=2&done=paused",
+        "back to the same page"
+    );
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::AddressFamily;
+use plimsoll_formats::yaml::{Content, Node};
 use plimsoll_model::{Secret, is_secret_field};
 use plimsoll_wire::tls::{IdentityFiles, Trust};
 
@@ -423,11 +424,14 @@ impl Endpoints {
             tls.text("renegotiation");
         }
         for key in ["oauth2", "identity-aware-proxy", "proxy-url", "tunnel"] {
-            if given.node(key).is_some() {
+            // Without a value, as of a variable that is not set, it is not there for Gatus either.
+            let is_empty =
+                |node: &Node| matches!(&node.content, Content::Text(text) if text.is_empty());
+            if given.node(key).is_some_and(|node| !is_empty(node)) {
                 given.wrong(
                     key,
                     "is not supported",
-                    Some("keep Gatus for this endpoint"),
+                    Some("leave it out, or keep Gatus for this endpoint"),
                 );
             }
         }

@@ -165,11 +165,12 @@ fn compile_root(root: &Block, directory: &Path) -> Plan {
         } else {
             "external endpoints alone are not enough"
         };
-        root.wrong(
-            "endpoints",
-            message,
-            Some("add an endpoint with `name`, `url` and `conditions`"),
-        );
+        let hint = if root.node("modules").is_some() {
+            "modules of blackbox_exporter check nothing by themselves; write `probe_modules = \"FILE\"` in a configuration in TOML"
+        } else {
+            "add an endpoint with `name`, `url` and `conditions`"
+        };
+        root.wrong("endpoints", message, Some(hint));
     }
     let mut monitors: Vec<MonitorPlan> = own
         .iter()
@@ -233,6 +234,7 @@ fn compile_root(root: &Block, directory: &Path) -> Plan {
         retention: Retention::default(),
         metrics,
         dialect: Dialect::Gatus(settings),
+        discover: Vec::new(),
         tokens: Vec::new(),
         region: DEFAULT_REGION.to_owned(),
         agents: Vec::new(),
@@ -388,7 +390,7 @@ fn storage(root: &Block, directory: &Path) -> (StorePlan, usize, usize) {
             block.wrong(
                 "type",
                 &format!("`{other}` is not a store"),
-                Some("write memory or sqlite"),
+                Some("write memory, sqlite or postgres"),
             );
             StorePlan::Memory
         }

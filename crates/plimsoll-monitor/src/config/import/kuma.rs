@@ -419,7 +419,7 @@ fn expect(monitor: &Value, has_keyword: bool) -> Vec<String> {
 }
 
 /// The condition that a body has a text, or has it not.
-fn contains(text: &str, is_inverted: bool) -> String {
+pub(super) fn contains(text: &str, is_inverted: bool) -> String {
     let quote = if text.contains('\'') { '"' } else { '\'' };
     let contains = format!("body contains {quote}{text}{quote}");
     if is_inverted {

@@ -356,3 +356,146 @@ fn every_text_is_one_of_toml() {
         assert_eq!(table["key"].as_str(), Some(text.as_str()));
     }
 }
+
+#[test]
+fn monitors_of_uptimerobot_are_imported() {
+    let (text, remarks) = imported(
+        r#"{"stat": "ok", "pagination": {"total": 6}, "monitors": [
+            {"id": 1, "friendly_name": "Web", "url": "https://a.example/", "type": 1, "sub_type": "", "keyword_type": null,
+             "interval": 300, "timeout": 30, "status": 2, "http_method": 2, "http_username": "u", "http_password": "p", "http_auth_type": 1,
+             "custom_http_headers": {"X-Team": "web"}},
+            {"id": 2, "friendly_name": "Shop", "url": "https://b.example/", "type": 2, "keyword_type": 2, "keyword_value": "it's up",
+             "keyword_case_type": 0, "interval": 60, "status": 0, "http_method": 1},
+            {"id": 3, "friendly_name": "Host", "url": "192.0.2.1", "type": 3, "interval": 300, "status": 2},
+            {"id": 4, "friendly_name": "Mail", "url": "mail.example", "type": 4, "sub_type": 4, "port": "", "interval": 300, "status": 9},
+            {"id": 5, "friendly_name": "Own", "url": "c.example", "type": 4, "sub_type": 99, "port": 5432, "interval": 300, "status": 9},
+            {"id": 6, "friendly_name": "Job", "url": "https://heartbeat.uptimerobot.com/x", "type": 5, "interval": 3600, "status": 2}
+        ]}"#,
+    );
+    assert_eq!(
+        text,
+        r#"[[monitor]]
+name = "Web"
+http = { url = "https://a.example/", basic = "u:p", headers = { "X-Team" = "web" } }
+interval = "300s"
+timeout = "30s"
+
+# [[monitor]]
+# name = "Shop"
+# http = "https://b.example/"
+# interval = "60s"
+# expect = ["body contains \"it's up\""]
+
+[[monitor]]
+name = "Host"
+icmp = "192.0.2.1"
+interval = "300s"
+
+[[monitor]]
+name = "Mail"
+tcp = "mail.example:25"
+interval = "300s"
+
+[[monitor]]
+name = "Own"
+tcp = "c.example:5432"
+interval = "300s"
+
+[[monitor]]
+name = "Job"
+heartbeat = { every = "3600s", token = "uptimerobot-heartbeat-6" }
+"#
+    );
+    assert_eq!(remarks.len(), 2, "{remarks:?}");
+    assert!(remarks[0].starts_with("Shop: is paused"), "{remarks:?}");
+    assert!(remarks[1].contains("/ping/uptimerobot-heartbeat-6"));
+    let (text, remarks) = imported(
+        r#"{"nextLink": null, "data": [
+            {"id": 7, "friendlyName": "Web", "url": "https://a.example/", "type": "KEYWORD", "status": "UP", "interval": 300, "timeout": 30,
+             "httpMethodType": "GET", "keywordType": "ALERT_EXISTS", "keywordValue": "error", "keywordCaseType": "CaseSensitive",
+             "successHttpResponseCodes": ["2xx", "404"], "followRedirections": false, "checkSSLErrors": true, "sslExpirationReminder": true,
+             "tags": [{"id": 1, "name": "eu"}], "assignedAlertContacts": [{"alertContactId": 1}]},
+            {"id": 8, "friendlyName": "Zone", "url": "a.example", "type": "DNS", "status": "UP", "interval": 300}
+        ]}"#,
+    );
+    assert_eq!(
+        text,
+        r#"[[monitor]]
+name = "Web"
+http = { url = "https://a.example/", redirects = 0 }
+interval = "300s"
+timeout = "30s"
+expect = ["any(not(any(status < 200, status >= 300)), status == 404)", "not(body contains 'error')"]
+warn_unless = ["cert.days > 30"]
+tags = ["eu"]
+"#
+    );
+    assert_eq!(
+        remarks,
+        [
+            "Web: its contacts are not carried over",
+            "Zone: is left out: the type `DNS` is not supported"
+        ]
+    );
+}
+
+#[test]
+fn monitors_of_better_stack_are_imported() {
+    let (text, remarks) = imported(
+        r#"{"data": [
+            {"id": "1", "type": "monitor", "attributes": {"url": "https://a.example/", "pronounceable_name": "Web", "monitor_type": "status",
+             "monitor_group_id": null, "last_checked_at": "2026-01-01T00:00:00Z", "status": "up", "required_keyword": null, "verify_ssl": false,
+             "check_frequency": 30, "request_timeout": 15, "confirmation_period": 60, "recovery_period": 180, "http_method": "post",
+             "request_headers": [{"id": "1", "name": "X-Team", "value": "web"}], "request_body": "{}", "follow_redirects": true,
+             "auth_username": "", "auth_password": "", "ssl_expiration": 14, "domain_expiration": 30, "paused_at": null}},
+            {"id": "2", "type": "monitor", "attributes": {"url": "https://b.example/", "pronounceable_name": "Moved", "monitor_type": "expected_status_code",
+             "expected_status_codes": [301, 308], "follow_redirects": false, "check_frequency": 180}},
+            {"id": "3", "type": "monitor", "attributes": {"url": "c.example", "pronounceable_name": "Db", "monitor_type": "tcp", "port": "5432",
+             "request_timeout": 3500, "paused": true}},
+            {"id": "4", "type": "monitor", "attributes": {"url": "mx.example", "pronounceable_name": "Mail", "monitor_type": "imap"}},
+            {"id": "5", "type": "monitor", "attributes": {"url": "https://d.example", "pronounceable_name": "Flow", "monitor_type": "playwright"}},
+            {"id": "6", "type": "heartbeat", "attributes": {"url": "https://uptime.betterstack.com/api/v1/heartbeat/aBc", "name": "Job",
+             "period": 3600, "grace": 300, "status": "up"}}
+        ], "pagination": {"next": null}}"#,
+    );
+    assert_eq!(
+        text,
+        r#"[[monitor]]
+name = "Web"
+http = { url = "https://a.example/", method = "POST", body = "{}", headers = { "X-Team" = "web" }, insecure = true }
+interval = "30s"
+timeout = "15s"
+warn_unless = ["cert.days > 14"]
+confirm = 3
+hold = "180s"
+
+[[monitor]]
+name = "Moved"
+http = { url = "https://b.example/", redirects = 0 }
+interval = "180s"
+expect = ["any(status == 301, status == 308)"]
+
+# [[monitor]]
+# name = "Db"
+# tcp = "c.example:5432"
+# timeout = "3500ms"
+
+[[monitor]]
+name = "Mail"
+tcp = { to = "mx.example:143", talk = [{ expect = "^\\* (OK|PREAUTH)" }] }
+
+[[monitor]]
+name = "Job"
+heartbeat = { every = "3600s", grace = "300s", token = "better-stack-aBc" }
+"#
+    );
+    let remarks = remarks.join("\n");
+    for part in [
+        "`domain`",
+        "Db: is paused",
+        "Flow: is left out",
+        "/ping/better-stack-aBc",
+    ] {
+        assert!(remarks.contains(part), "{part}: {remarks}");
+    }
+}

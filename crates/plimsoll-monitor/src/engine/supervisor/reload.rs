@@ -36,6 +36,7 @@ impl Supervisor {
         self.board.settle(&plan);
         self.base = plan;
         self.channels.expect_change();
+        self.expect_sources();
         self.rebuild().await
     }
 
@@ -44,7 +45,11 @@ impl Supervisor {
         let now = self.moment();
         self.number_regions(now.wall).await?;
         let stored = StoredDefinitions::read(&*self.store, self.org).await?;
-        let composed = compose(&self.base, &stored, &*self.notice);
+        let mut composed = compose(&self.base, &stored, &*self.notice);
+        self.note_placed(
+            std::mem::take(&mut composed.discovered),
+            stored.discovered(),
+        );
         let (of_file, of_store): (Vec<_>, Vec<_>) = composed
             .monitors
             .into_iter()

@@ -1,0 +1,154 @@
+//! Containers of Docker or podman with labels, running or not: one that has stopped is down, one that is removed is gone.
+//!
+//! Source: Docker's Engine API, "List containers", which podman serves too.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use plimsoll_client::json_api::{Api, ApiAccess, encoded};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::discovery::labels::Labelled;
+use crate::discovery::{DiscoverError, ListFuture, Listed, MonitorSource};
+
+/// For a list.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The label of containers that are monitored: `true`, or the URL of a monitor of HTTP.
+const LABEL: &str = "plimsoll.monitor";
+
+/// What labels with keys of the definition begin with.
+const PREFIX: &str = "plimsoll.monitor.";
+
+/// Lists containers again and again.
+pub(super) struct Docker {
+    api: Api,
+    refresh: Duration,
+    /// Whether the next list is for later.
+    waits: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Container {
+    id: String,
+    #[serde(default)]
+    names: Vec<String>,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    #[serde(default)]
+    network_settings: NetworkSettings,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct NetworkSettings {
+    #[serde(default)]
+    networks: Option<BTreeMap<String, Network>>,
+}
+
+#[derive(Deserialize)]
+struct Network {
+    #[serde(default, rename = "IPAddress")]
+    address: String,
+    #[serde(default, rename = "GlobalIPv6Address")]
+    address_v6: String,
+}
+
+impl Docker {
+    pub(super) fn new(access: &ApiAccess, refresh: Duration) -> Result<Self, DiscoverError> {
+        let authorization = ("authorization", "Bearer ");
+        Ok(Self {
+            api: Api::new(access, "a container engine", authorization, TIMEOUT)?,
+            refresh,
+            waits: false,
+        })
+    }
+
+    async fn list(&mut self) -> Result<Listed, DiscoverError> {
+        if std::mem::replace(&mut self.waits, false) {
+            tokio::time::sleep(self.refresh).await;
+        }
+        let filters = json!({ "label": [LABEL] }).to_string();
+        let path = format!("/containers/json?all=1&filters={}", encoded(&filters));
+        let (mut containers, _) = self.api.get::<Vec<Container>>(&path).await?;
+        self.waits = true;
+        // The engine has the newest first.
+        containers.sort_by(|one, other| one.name().cmp(other.name()));
+        let mut listed = Listed::default();
+        for container in &containers {
+            match container.definition() {
+                Ok(Some(definition)) => listed.definitions.push(definition),
+                Ok(None) => {}
+                Err(problem) => {
+                    let name = container.name();
+                    listed
+                        .problems
+                        .push(format!("the container {name}: {problem}"));
+                }
+            }
+        }
+        Ok(listed)
+    }
+}
+
+impl MonitorSource for Docker {
+    fn next(&mut self) -> ListFuture<'_> {
+        Box::pin(self.list())
+    }
+}
+
+impl Container {
+    fn name(&self) -> &str {
+        let name = self.names.first().unwrap_or(&self.id);
+        name.trim_start_matches('/')
+    }
+
+    /// The first address that it has; one that has stopped has none.
+    fn address(&self) -> String {
+        let networks = self.network_settings.networks.iter().flatten();
+        let mut addresses = networks.map(|(_, network)| {
+            if network.address.is_empty() && !network.address_v6.is_empty() {
+                format!("[{}]", network.address_v6)
+            } else {
+                network.address.clone()
+            }
+        });
+        addresses
+            .find(|address| !address.is_empty())
+            // It refuses connections, as a container that has stopped does.
+            .unwrap_or_else(|| "0.0.0.0".to_owned())
+    }
+
+    fn definition(&self) -> Result<Option<toml::Table>, String> {
+        let label = self.labels.get(LABEL).map(|label| label.trim());
+        let url = match label {
+            None | Some("false") => return Ok(None),
+            Some("true" | "") => None,
+            Some(url) if url.contains("://") => Some(url),
+            Some(other) => {
+                return Err(format!(
+                    "the label {LABEL} is `{other}`, and neither `true` nor a URL"
+                ));
+            }
+        };
+        let address = self.address();
+        let project = self.labels.get("com.docker.compose.project");
+        let service = self.labels.get("com.docker.compose.service");
+        let labelled = Labelled {
+            name: self.name(),
+            group: project.map_or("", String::as_str),
+            places: &[
+                ("address", &address),
+                ("name", self.name()),
+                ("service", service.map_or("", String::as_str)),
+            ],
+        };
+        let keys = self.labels.iter();
+        let keys =
+            keys.filter_map(|(key, value)| Some((key.strip_prefix(PREFIX)?, value.as_str())));
+        let definition = labelled.definition(keys.chain(url.map(|url| ("http", url))))?;
+        Ok(Some(definition))
+    }
+}
