@@ -10,7 +10,7 @@ set -euo pipefail
 if [ -z "${SERVER:-}" ]; then echo "error: SERVER is empty: the command that starts the server" >&2; exit 2; fi
 : "${PLIMSOLL:=plimsoll}" "${BUILD:=}" "${URL:=http://127.0.0.1:{port\}/}" "${PORT:=18080}" "${DURATION:=30s}" "${WARM_UP:=5s}"
 : "${CONNECTIONS:=50}" "${RATE:=}" "${THRESHOLDS:=}" "${EXPECT:=}" "${BASE:=none}" "${FAIL_IF_SLOWER:=10%}" "${TRIALS:=8}"
-: "${TRIAL_SECONDS:=3}" "${UNTIL_SURE:=32}" "${IF_UNSURE:=fail}" "${SERIES:=}"
+: "${TRIAL_SECONDS:=3}" "${UNTIL_SURE:=32}" "${IF_UNSURE:=fail}" "${ANSWERS_MAY_DIFFER:=true}" "${SELF_TEST:=false}" "${SERIES:=}"
 : "${FOLDER:=plimsoll-results}" "${GITHUB_OUTPUT:=/dev/null}" "${GITHUB_STEP_SUMMARY:=/dev/null}"
 
 mkdir "$FOLDER"
@@ -59,9 +59,12 @@ compare() {
     trap 'git worktree remove --force "$base_folder"' EXIT
     git worktree add --quiet --detach "$base_folder" "$commit"
     build "$base_folder"
+    local more=()
     # A change may change what is answered; that both sides answer at all is judged by the comparison.
+    if [ "$ANSWERS_MAY_DIFFER" = true ]; then more+=(--answers-may-differ); fi
+    if [ "$SELF_TEST" = true ]; then more+=(--self-test); fi
     "$PLIMSOLL" compare --name new --name base --drive "$URL" --trials "$TRIALS" --seconds "$TRIAL_SECONDS" --connections "$CONNECTIONS" \
-        --fail-if-slower "$FAIL_IF_SLOWER" --until-sure "$UNTIL_SURE" --answers-may-differ \
+        --fail-if-slower "$FAIL_IF_SLOWER" --until-sure "$UNTIL_SURE" "${more[@]}" \
         --out "$folder/compare" "$(in_folder "$PWD")" "$(in_folder "$base_folder")" || code=$?
     case $code in
         0) ;;

@@ -2,6 +2,7 @@
 //!
 //! - Every edge between two of its crates is in ARCHITECTURE.md, and every path and type that it names exists.
 //! - Between the modules of a large crate imports run one way, as `tidy/directions.toml` lists it.
+//! - The inputs of the GitHub action reach its script, and documents name no others.
 //! - Functions of libraries fail with types, not with texts.
 //! - Every key that the configuration of servers and of the monitor reads is in its schema.
 //! - No two crates share a description.
@@ -13,6 +14,7 @@
 //!
 //! It never checks lengths.
 
+mod action;
 mod architecture;
 mod directions;
 mod errors;
@@ -35,6 +37,7 @@ pub(crate) fn run(root: &Path) -> Outcome {
     let mut problems = edges(&crates, &architecture::allowed(&architecture));
     problems.extend(architecture::missing(root, &architecture)?);
     problems.extend(directions::broken(root)?);
+    problems.extend(action::disagreements(root)?);
     problems.extend(errors::texts(root)?);
     problems.extend(keys::without_schema(root)?);
     problems.extend(descriptions(&crates));

@@ -13,6 +13,9 @@ use crate::{Failure, Outcome};
 /// The default target.
 pub(super) const TARGET: &str = "x86_64-unknown-linux-gnu";
 
+/// The oldest glibc that the program may have inside: its start reads the addresses that [`Flags`] packs.
+const OLDEST_GLIBC: (u32, u32) = (2, 36);
+
 const BINUTILS: Package = Package {
     program: "strip",
     name: "binutils",
@@ -52,6 +55,7 @@ impl Programs {
             let target = &release.target;
             return Err(format!("the standard library for `{target}` is not installed: `rustup target add {target}`, and a C compiler for it").into());
         }
+        check_glibc(root)?;
         let cold = cold_crates(root)?;
         let small = cold
             .iter()
@@ -135,6 +139,30 @@ fn stripped(root: &Path, file: &Path) -> Result<PathBuf, Failure> {
     Ok(stripped)
 }
 
+/// Fails if the C library of this system is too old to be put into the program.
+fn check_glibc(root: &Path) -> Outcome {
+    let text = step::output(root, Command::new("getconf").arg("GNU_LIBC_VERSION"))?;
+    let version = glibc_version(&text);
+    let version =
+        version.ok_or_else(|| format!("getconf has `{}` as the version of glibc", text.trim()))?;
+    if version < OLDEST_GLIBC {
+        let (major, minor) = OLDEST_GLIBC;
+        return Err(format!(
+            "the program would not start with {} inside: make packages where glibc is {major}.{minor} or newer, such as Debian 12 or Ubuntu 24.04",
+            text.trim()
+        )
+        .into());
+    }
+    Ok(())
+}
+
+/// `glibc 2.36` as numbers.
+fn glibc_version(text: &str) -> Option<(u32, u32)> {
+    let (major, minor) = text.trim().strip_prefix("glibc ")?.split_once('.')?;
+    let minor = minor.split('.').next()?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
 /// How compilers are called.
 struct Flags {
     rust: Vec<String>,
@@ -178,5 +206,18 @@ impl Flags {
             rust: usual.chain(fixed).chain(in_rust).collect(),
             c: in_c.collect::<Vec<_>>().join(" "),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_glibc_are_compared_as_numbers() {
+        assert_eq!(glibc_version("glibc 2.36\n"), Some((2, 36)));
+        assert_eq!(glibc_version("glibc 2.9.1"), Some((2, 9)));
+        assert_eq!(glibc_version("musl 1.2"), None);
+        assert!(glibc_version("glibc 2.9") < Some(OLDEST_GLIBC));
     }
 }
