@@ -52,6 +52,7 @@ pub(super) const READ: &[(&str, &[Level])] = &[
     ("split_clients", HTTP),
     ("log_format", HTTP),
     ("access_log", ANY),
+    ("default_type", ANY),
     ("stream", &[Level::Main, Level::Http]),
     ("location", OF_REWRITES),
     ("listen", SERVER),
@@ -217,7 +218,6 @@ const HARMLESS: &[&str] = &[
     "gzip_disable",
     "gzip_http_version",
     "gzip_proxied",
-    "gzip_static",
     "gzip_vary",
     "proxy_buffers",
     "proxy_buffer_size",
@@ -245,12 +245,10 @@ const HARMLESS: &[&str] = &[
     "uwsgi_request_buffering",
     "scgi_temp_path",
     "proxy_max_temp_file_size",
-    "proxy_pass_header",
     "proxy_socket_keepalive",
     "proxy_send_lowat",
     "proxy_headers_hash_*",
     "proxy_cache_lock*",
-    "proxy_cache_methods",
     "proxy_cache_min_uses",
     "proxy_cache_revalidate",
     "proxy_ssl_server_name",
@@ -263,10 +261,7 @@ const HARMLESS: &[&str] = &[
     "ssl_dhparam",
     "ssl_ecdh_curve",
     "ssl_prefer_server_ciphers",
-    // Known by themselves: types by extension, all versions of HTTP, no name of a version in `server`.
-    "types",
-    "default_type",
-    "charset",
+    // Known by themselves: all versions of HTTP, no name of a version in `server`.
     "server_tokens",
     "http2",
     "http3",
@@ -300,7 +295,7 @@ pub(super) fn fate(directive: &Directive, level: Level) -> Fate {
     let is_off = matches!(directive.arguments.as_slice(), [only] if only == "off");
     if READ.iter().any(is_read) {
         Fate::Read
-    } else if is_one_of(name, HARMLESS) {
+    } else if is_one_of(name, HARMLESS) || is_as_here(directive) {
         Fate::Harmless
     } else if is_withholding(directive) {
         Fate::Withholds
@@ -308,6 +303,26 @@ pub(super) fn fate(directive: &Directive, level: Level) -> Fate {
         Fate::Harmless
     } else {
         Fate::LeftOut
+    }
+}
+
+/// Whether a directive has the value that plimsoll has anyway.
+fn is_as_here(directive: &Directive) -> bool {
+    let mut values = directive.arguments.iter().map(String::as_str);
+    match directive.name.as_str() {
+        // Those that nginx brings along, by extension.
+        "types" => directive
+            .block
+            .iter()
+            .all(|it| it.file.ends_with("mime.types") && !it.file.is_empty()),
+        "charset" => values.all(|it| it.eq_ignore_ascii_case("utf-8")),
+        "gzip_static" => values.all(|it| it == "on"),
+        "proxy_cache_methods" => values.all(|it| matches!(it, "GET" | "HEAD")),
+        "proxy_pass_header" => values.all(|it| {
+            let passed = ["server", "date"];
+            passed.contains(&it.to_ascii_lowercase().as_str())
+        }),
+        _ => false,
     }
 }
 
@@ -379,6 +394,24 @@ fn why_left_out(directive: &Directive, level: Level) -> &'static str {
             if level != Level::Main =>
         {
             "left out: `[limits]` are those of all listeners, and those of `http` alone are translated"
+        }
+        "types" => {
+            "left out: types of files are known by extension, and those of nginx's `mime.types` are as here"
+        }
+        "charset" => {
+            "left out: texts are sent as `utf-8`, and not converted; nginx would name this character set"
+        }
+        "gzip_static" => {
+            "left out: a compressed file is sent to clients that take it; nginx would send it to all"
+        }
+        "proxy_cache_methods" => {
+            "left out: responses to GET are kept, for GET and HEAD; nginx would keep those to POST too"
+        }
+        "proxy_pass_header" => {
+            "left out: fields for the proxy itself, such as `X-Accel-Redirect`, are not sent to clients; nginx would send this one"
+        }
+        "sub_filter" | "sub_filter_once" | "sub_filter_types" | "sub_filter_last_modified" => {
+            "left out: content is not changed on its way; nginx would replace texts in it"
         }
         "keepalive_requests" | "keepalive_time" => {
             "left out: connections of clients end by `limits.idle_timeout` alone"

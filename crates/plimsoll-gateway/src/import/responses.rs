@@ -19,6 +19,9 @@ use super::toml::Keys;
 use super::upstreams::{bytes, duration};
 use super::variables::with_places;
 
+/// What files are sent as whose type is not known.
+const UNKNOWN_TYPE: &str = "application/octet-stream";
+
 /// Key under which the rules of `proxy_redirect` wait for those of other fields; no route has it.
 pub(super) const REWRITES: &str = "rewrites of fields";
 
@@ -74,6 +77,16 @@ pub(super) fn files(
     } else {
         format!("{}{below}", folder.argument(0).trim_end_matches('/'))
     };
+    let other = scope
+        .last("default_type")
+        .filter(|it| it.argument(0) != UNKNOWN_TYPE);
+    if let Some(other) = other {
+        let message = format!(
+            "files of unknown extensions are `{UNKNOWN_TYPE}`; nginx would send them as `{}`",
+            other.argument(0)
+        );
+        notes.add(other, message);
+    }
     let mut files = Keys::default();
     files.text("root", &root);
     // As an expression the location is no prefix that files are looked up without.
@@ -281,11 +294,7 @@ pub(super) fn returned(
     };
     if text.contains('$') {
         if let Some(template) = with_places(text, scope, Moment::Request, None) {
-            let template = toml_string(&template);
-            keys.set(
-                "respond",
-                format!("{{ status = {status}, template = {template} }}"),
-            );
+            set_text(status, "template", &template, scope, keys);
             return;
         }
         notes.add(
@@ -293,10 +302,27 @@ pub(super) fn returned(
             "the text is sent as it stands, with its variables",
         );
     }
-    keys.set(
-        "respond",
-        format!("{{ status = {status}, body = {} }}", toml_string(text)),
-    );
+    set_text(status, "body", text, scope, keys);
+}
+
+/// `respond` with a text, which has the type of texts unless `default_type` has another.
+fn set_text(status: u16, key: &str, text: &str, scope: &Scope<'_>, keys: &mut Keys) {
+    let mut respond = Keys::default();
+    respond.set("status", status.to_string());
+    respond.text(key, text);
+    let other = scope.last("default_type").map(|it| it.argument(0));
+    let other = other.filter(|it| HeaderValue::from_str(it).is_ok() && !it.contains(['$', '{']));
+    if let Some(other) = other.filter(|it| !text.is_empty() && *it != "text/plain") {
+        let charset = scope.last("charset").map_or("off", |it| it.argument(0));
+        let is_named = charset != "off" && other.starts_with("text/");
+        let charset = if is_named {
+            format!("; charset={charset}")
+        } else {
+            String::new()
+        };
+        respond.text("type", &format!("{other}{charset}"));
+    }
+    keys.set("respond", respond.inline());
 }
 
 /// Whether a field of responses may be set by a route.

@@ -26,6 +26,8 @@ mod variables;
 
 pub(super) mod translation;
 
+mod types;
+
 use self::translation::{check_translation, loaded};
 
 fn imported(text: &str) -> Imported {

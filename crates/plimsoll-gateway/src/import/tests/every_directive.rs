@@ -5,6 +5,7 @@ use crate::import::fates::{Level, READ};
 
 /// A directive that is read, with a value that is not nginx's default, and what has to be around it.
 const EXAMPLES: &[(&str, &str)] = &[
+    ("default_type", "default_type text/html; return 200 a;"),
     ("listen", "listen 8081;"),
     ("server_name", "server_name other.test;"),
     ("ssl", "ssl on;"),
