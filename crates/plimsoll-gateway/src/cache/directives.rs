@@ -1,6 +1,6 @@
 //! `Cache-Control`, read as recipients should (RFC 9111, section 5.2).
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use http::HeaderMap;
 use http::header::{CACHE_CONTROL, HeaderName, HeaderValue, PRAGMA};
@@ -18,12 +18,17 @@ pub(super) struct Directives {
     pub(super) flags: Flags,
     /// There is a `Cache-Control` field.
     pub(super) is_given: bool,
-    /// They come from `CDN-Cache-Control`, so `Expires` does not count.
+    /// They come from a field for this cache, so `Expires` does not count.
     pub(super) is_targeted: bool,
+    /// `X-Accel-Expires` as an instant.
+    pub(super) fresh_until: Option<SystemTime>,
 }
 
 /// RFC 9213.
 const CDN_CACHE_CONTROL: HeaderName = HeaderName::from_static("cdn-cache-control");
+
+/// As nginx has it: seconds, of which none is not to keep the response, or `@` with those since 1970.
+const ACCEL_EXPIRES: HeaderName = HeaderName::from_static("x-accel-expires");
 
 /// The directives without a number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -61,9 +66,12 @@ impl Directives {
         directives
     }
 
-    /// Those of a response: of `CDN-Cache-Control`, which is for caches on the side of the origin, if it is there and
-    /// valid (RFC 9213).
+    /// Those of a response: of `X-Accel-Expires`, which is for this cache alone, then of `CDN-Cache-Control`, which is for
+    /// caches on the side of the origin (RFC 9213), if one is there and valid.
     pub(super) fn of_response(fields: &HeaderMap) -> Self {
+        if let Some(own) = Self::of_accelerator(fields) {
+            return own;
+        }
         if is_targeted(fields) {
             return Self {
                 is_targeted: true,
@@ -71,6 +79,29 @@ impl Directives {
             };
         }
         Self::from_fields(fields, &CACHE_CONTROL)
+    }
+
+    fn of_accelerator(fields: &HeaderMap) -> Option<Self> {
+        let mut values = fields.get_all(ACCEL_EXPIRES).iter();
+        let value = values.next().filter(|_| values.next().is_none())?;
+        let text = value.to_str().ok()?.trim();
+        let (is_instant, digits) = match text.strip_prefix('@') {
+            Some(digits) => (true, digits),
+            None => (false, text),
+        };
+        let seconds = seconds(Some(digits))?;
+        let mut own = Self {
+            is_given: true,
+            is_targeted: true,
+            ..Self::default()
+        };
+        if is_instant {
+            own.fresh_until = Some(SystemTime::UNIX_EPOCH + seconds);
+        } else {
+            own.flags.no_store = seconds.is_zero();
+            own.max_age = Some(seconds);
+        }
+        Some(own)
     }
 
     fn from_fields(fields: &HeaderMap, field: &HeaderName) -> Self {
@@ -248,6 +279,31 @@ mod tests {
             fields.insert(CDN_CACHE_CONTROL, HeaderValue::from_str(targeted).unwrap());
             let seconds = Directives::of_response(&fields).max_age.unwrap().as_secs();
             assert_eq!(seconds, expected, "{targeted}");
+        }
+    }
+
+    #[test]
+    fn a_field_for_this_cache_comes_before_all_others() {
+        let read = |values: &[&'static str]| {
+            let mut fields = HeaderMap::new();
+            fields.insert(
+                CACHE_CONTROL,
+                HeaderValue::from_static("private, max-age=9"),
+            );
+            fields.insert(CDN_CACHE_CONTROL, HeaderValue::from_static("max-age=8"));
+            for value in values {
+                fields.append(ACCEL_EXPIRES, HeaderValue::from_static(value));
+            }
+            Directives::of_response(&fields)
+        };
+        let seconds = |it: &Directives| it.max_age.map(|it| it.as_secs());
+        let own = read(&["60"]);
+        assert_eq!((seconds(&own), own.flags.private), (Some(60), false));
+        assert!(read(&["0"]).flags.no_store);
+        let until = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+        assert_eq!(read(&["@784111777"]).fresh_until, Some(until));
+        for other in [&["-1"][..], &["off"], &["@"], &[""], &["1", "2"]] {
+            assert_eq!(seconds(&read(other)), Some(8), "{other:?}");
         }
     }
 

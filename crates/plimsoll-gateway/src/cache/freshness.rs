@@ -75,6 +75,9 @@ fn explicit_lifetime(
     directives: &Directives,
     received: SystemTime,
 ) -> Option<Duration> {
+    if let Some(until) = directives.fresh_until {
+        return Some(until.duration_since(received).unwrap_or_default());
+    }
     if let Some(given) = directives.s_maxage.or(directives.max_age) {
         return Some(given);
     }
@@ -166,6 +169,15 @@ mod tests {
             (500, vec![(CACHE_CONTROL, "max-age=7")], Some(7)),
         ] {
             assert_eq!(lifetime_of(status, &pairs), expected, "{status} {pairs:?}");
+        }
+    }
+
+    #[test]
+    fn an_instant_of_nginx_is_counted_from_the_arrival() {
+        let accel = HeaderName::from_static("x-accel-expires");
+        for (value, expected) in [("@784111837", 60), ("@784111777", 0), ("@1", 0)] {
+            let lifetime = lifetime_of(200, &[(CACHE_CONTROL, "no-store"), (accel.clone(), value)]);
+            assert_eq!(lifetime, Some(expected), "{value}");
         }
     }
 
