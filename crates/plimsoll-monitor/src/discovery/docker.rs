@@ -9,7 +9,7 @@ use plimsoll_client::json_api::{Api, ApiAccess, encoded};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::discovery::labels::Labelled;
+use crate::discovery::labels::{LabelError, Labelled};
 use crate::discovery::{DiscoverError, ListFuture, Listed, MonitorSource};
 
 /// For a list.
@@ -121,16 +121,17 @@ impl Container {
             .unwrap_or_else(|| "0.0.0.0".to_owned())
     }
 
-    fn definition(&self) -> Result<Option<toml::Table>, String> {
+    fn definition(&self) -> Result<Option<toml::Table>, LabelError> {
         let label = self.labels.get(LABEL).map(|label| label.trim());
         let url = match label {
             None | Some("false") => return Ok(None),
             Some("true" | "") => None,
             Some(url) if url.contains("://") => Some(url),
             Some(other) => {
-                return Err(format!(
-                    "the label {LABEL} is `{other}`, and neither `true` nor a URL"
-                ));
+                return Err(LabelError::Value {
+                    label: LABEL,
+                    text: other.to_owned(),
+                });
             }
         };
         let address = self.address();

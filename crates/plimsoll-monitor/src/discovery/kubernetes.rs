@@ -9,7 +9,7 @@ use plimsoll_client::json_api::{Api, encoded};
 use serde::Deserialize;
 
 use crate::config::KubernetesListPlan;
-use crate::discovery::labels::Labelled;
+use crate::discovery::labels::{LabelError, Labelled};
 use crate::discovery::{DiscoverError, ListFuture, Listed, MonitorSource};
 
 /// For a page of a list.
@@ -157,7 +157,7 @@ impl MonitorSource for Kubernetes {
 
 impl Object {
     /// One for each host of an Ingress whose annotations give no kind; otherwise one.
-    fn definitions(&self) -> Result<Vec<toml::Table>, String> {
+    fn definitions(&self) -> Result<Vec<toml::Table>, LabelError> {
         let Metadata {
             name,
             namespace,
@@ -169,9 +169,10 @@ impl Object {
             Some("true" | "") => None,
             Some(url) if url.contains("://") => Some(url),
             Some(other) => {
-                return Err(format!(
-                    "the annotation {ANNOTATION} is `{other}`, and neither `true` nor a URL"
-                ));
+                return Err(LabelError::Value {
+                    label: ANNOTATION,
+                    text: other.to_owned(),
+                });
             }
         };
         let service = format!("{name}.{namespace}.svc");
@@ -211,9 +212,7 @@ impl Object {
             return Ok(vec![definition(name, Some(("tcp", &place)))?]);
         }
         if hosts.is_empty() {
-            return Err(
-                "it has neither a host nor a port; write the URL as the annotation".to_owned(),
-            );
+            return Err(LabelError::NoTarget(ANNOTATION));
         }
         let is_tls = |host: &str| {
             self.spec

@@ -16,6 +16,25 @@ const LISTS: [&str; 7] = [
 /// Keys whose values are texts, whatever they look like.
 const TEXTS: [&str; 4] = ["name", "group", "headers", "labels"];
 
+/// Why labels are no definition.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LabelError {
+    /// Another label has a value where this one has a table, or the other way round.
+    #[error("`{0}` does not go with the other labels")]
+    Conflict(String),
+    /// The label that says whether it is monitored is something else.
+    #[error("the label {label} is `{text}`, and neither `true` nor a URL")]
+    Value {
+        /// Which.
+        label: &'static str,
+        /// What it is.
+        text: String,
+    },
+    /// Neither labels nor the object say what to connect to.
+    #[error("it has neither a host nor a port; write the URL as the value of {0}")]
+    NoTarget(&'static str),
+}
+
 /// The object that a definition is of.
 pub(super) struct Labelled<'o> {
     /// Its name, unless a label gives another one.
@@ -33,7 +52,7 @@ impl Labelled<'_> {
     pub(super) fn definition<'l>(
         &self,
         labels: impl Iterator<Item = (&'l str, &'l str)>,
-    ) -> Result<Table, String> {
+    ) -> Result<Table, LabelError> {
         let mut definition = Table::new();
         for (key, value) in labels {
             let mut value = value.to_owned();
@@ -42,7 +61,7 @@ impl Labelled<'_> {
             }
             let parts: Vec<_> = key.split('.').collect();
             put(&mut definition, &parts, value_of(&parts, &value))
-                .ok_or_else(|| format!("`{key}` does not go with the other labels"))?;
+                .ok_or_else(|| LabelError::Conflict(key.to_owned()))?;
         }
         let mut default = |key: &str, value: &str| {
             if !value.is_empty() && !definition.contains_key(key) {
@@ -123,6 +142,7 @@ mod tests {
             [("http.method", "HEAD"), ("http", "http://a/")],
         ] {
             let error = labelled.definition(wrong.into_iter()).unwrap_err();
+            let error = error.to_string();
             assert!(error.contains("does not go with"), "{error}");
         }
     }

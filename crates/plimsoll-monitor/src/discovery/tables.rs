@@ -25,6 +25,17 @@ pub(crate) enum ListError {
     Toml(#[from] toml::de::Error),
 }
 
+/// Why an item of a list is no definition.
+#[derive(Debug, thiserror::Error)]
+enum ItemError {
+    /// It is something else.
+    #[error("is no object")]
+    NotAnObject,
+    /// It has values that a configuration cannot have.
+    #[error("{0}")]
+    Values(#[from] serde_json::Error),
+}
+
 /// A list in JSON: objects with the keys of a `[[monitor]]`, alone or as `monitors` of an object; or the groups of targets that
 /// HTTP service discovery of Prometheus has.
 pub(crate) fn of_json(content: &[u8]) -> Result<Listed, ListError> {
@@ -87,13 +98,13 @@ pub(crate) fn of_toml(text: &str) -> Result<Listed, ListError> {
     Ok(listed)
 }
 
-fn of_object(item: &Value) -> Result<Table, String> {
+fn of_object(item: &Value) -> Result<Table, ItemError> {
     if !item.is_object() {
-        return Err("is no object".to_owned());
+        return Err(ItemError::NotAnObject);
     }
     let mut item = item.clone();
     without_nulls(&mut item);
-    serde_json::from_value(item).map_err(|error| error.to_string())
+    Ok(serde_json::from_value(item)?)
 }
 
 /// Programs write null for what is not there, which TOML cannot.

@@ -5,7 +5,7 @@
 use plimsoll_model::document::toml_string;
 use serde_json::Value;
 
-use crate::config::import::hosted::{Hosted, HttpParts, address, is_set, number};
+use crate::config::import::hosted::{Hosted, HttpParts, LeftOut, address, is_set, number};
 use crate::config::import::{Imported, table, text_of};
 
 /// Whether these are its monitors or heartbeats.
@@ -70,9 +70,9 @@ fn heartbeat<'v>(resource: &'v Value, name: &'v str) -> Hosted<'v> {
     }
 }
 
-fn monitor<'v>(attributes: &'v Value, name: &'v str) -> Result<Hosted<'v>, String> {
+fn monitor<'v>(attributes: &'v Value, name: &'v str) -> Result<Hosted<'v>, LeftOut> {
     let kind = text_of(attributes, "monitor_type").unwrap_or("status");
-    let url = text_of(attributes, "url").ok_or("it has no `url`")?;
+    let url = text_of(attributes, "url").ok_or(LeftOut::Missing("`url`"))?;
     let is_http = [
         "status",
         "expected_status_code",
@@ -91,7 +91,7 @@ fn monitor<'v>(attributes: &'v Value, name: &'v str) -> Result<Hosted<'v>, Strin
     };
     let port = |default| match number(attributes, "port") {
         Some(port) => Ok(port),
-        None => Option::ok_or(default, "it has no `port`"),
+        None => Option::ok_or(default, LeftOut::Missing("`port`")),
     };
     let keyword = text_of(attributes, "required_keyword");
     let is_tls = url.starts_with("https://");
@@ -108,7 +108,7 @@ fn monitor<'v>(attributes: &'v Value, name: &'v str) -> Result<Hosted<'v>, Strin
                     hosted.expect_statuses(codes);
                 }
                 "keyword" | "keyword_absence" => {
-                    let keyword = keyword.ok_or("it has no `required_keyword`")?;
+                    let keyword = keyword.ok_or(LeftOut::Missing("`required_keyword`"))?;
                     hosted.expect_keyword(keyword, kind == "keyword_absence");
                 }
                 _ => {}
@@ -131,11 +131,12 @@ fn monitor<'v>(attributes: &'v Value, name: &'v str) -> Result<Hosted<'v>, Strin
             hosted.kind = vec![("tcp", table(&[("to", to), ("talk", talk)]))];
         }
         "dns" => {
-            let name = text_of(attributes, "request_body").ok_or("it has no name to look up")?;
+            let name =
+                text_of(attributes, "request_body").ok_or(LeftOut::Missing("name to look up"))?;
             let pairs = [("name", toml_string(name)), ("server", toml_string(url))];
             hosted.kind = vec![("dns", table(&pairs))];
         }
-        other => return Err(format!("the type `{other}` is not supported")),
+        other => return Err(LeftOut::Type(other.to_owned())),
     }
     if let (Some(keyword), "udp" | "dns") = (keyword, kind) {
         hosted.expect_keyword(keyword, false);

@@ -9,6 +9,23 @@ use crate::config::import::{Imported, table};
 /// The pairs of a table, with values in TOML.
 pub(super) type Pairs = Vec<(&'static str, String)>;
 
+/// Why a monitor of a service is left out.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LeftOut {
+    /// The number of its type is none of the documented ones.
+    #[error("its type is not known")]
+    UnknownType,
+    /// There is no such kind here.
+    #[error("the type `{0}` is not supported")]
+    Type(String),
+    /// It lacks what it is about.
+    #[error("it has no {0}")]
+    Missing(&'static str),
+    /// It does not say whether its keyword has to be there.
+    #[error("its keyword type is not known")]
+    KeywordType,
+}
+
 /// A monitor of a service.
 #[derive(Debug, Default)]
 pub(super) struct Hosted<'v> {

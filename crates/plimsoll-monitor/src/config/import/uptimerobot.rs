@@ -5,7 +5,7 @@
 use plimsoll_model::document::toml_string;
 use serde_json::Value;
 
-use crate::config::import::hosted::{Hosted, HttpParts, address, is_set, number};
+use crate::config::import::hosted::{Hosted, HttpParts, LeftOut, address, is_set, number};
 use crate::config::import::{Imported, table, text_of};
 
 /// Whether these are its monitors: each has a name of its own spelling.
@@ -46,8 +46,8 @@ fn either<'v>(monitor: &'v Value, old: &str, new: &str) -> Option<&'v str> {
     text_of(monitor, old).or_else(|| text_of(monitor, new))
 }
 
-fn hosted<'v>(monitor: &'v Value, name: &'v str) -> Result<Hosted<'v>, String> {
-    let kind = kind(monitor).ok_or("its type is not known")?;
+fn hosted<'v>(monitor: &'v Value, name: &'v str) -> Result<Hosted<'v>, LeftOut> {
+    let kind = kind(monitor).ok_or(LeftOut::UnknownType)?;
     let mut hosted = Hosted {
         name,
         interval: number(monitor, "interval"),
@@ -62,7 +62,7 @@ fn hosted<'v>(monitor: &'v Value, name: &'v str) -> Result<Hosted<'v>, String> {
         .flatten()
         .filter_map(|tag| tag.as_str().or_else(|| text_of(tag, "name")))
         .collect();
-    let url = || text_of(monitor, "url").ok_or("it has no `url`");
+    let url = || text_of(monitor, "url").ok_or(LeftOut::Missing("`url`"));
     match kind {
         "HTTP" | "KEYWORD" => {
             let mut parts = http(monitor, url()?, &mut hosted.remarks);
@@ -92,7 +92,7 @@ fn hosted<'v>(monitor: &'v Value, name: &'v str) -> Result<Hosted<'v>, String> {
                     Some(4) => 25,
                     Some(5) => 110,
                     Some(6) => 143,
-                    _ => return Err("it has no `port`".to_owned()),
+                    _ => return Err(LeftOut::Missing("`port`")),
                 },
             };
             hosted.kind = vec![("tcp", address(url()?, port))];
@@ -114,7 +114,7 @@ fn hosted<'v>(monitor: &'v Value, name: &'v str) -> Result<Hosted<'v>, String> {
                 "its job has to call /ping/{token} from now on; choose a token that cannot be guessed"
             ));
         }
-        other => return Err(format!("the type `{other}` is not supported")),
+        other => return Err(LeftOut::Type(other.to_owned())),
     }
     for (key, what) in [
         ("mwindows", "its maintenance windows are"),
@@ -184,8 +184,9 @@ fn statuses(monitor: &Value, hosted: &mut Hosted<'_>) {
     }
 }
 
-fn keyword(monitor: &Value, hosted: &mut Hosted<'_>) -> Result<(), String> {
-    let keyword = either(monitor, "keyword_value", "keywordValue").ok_or("it has no keyword")?;
+fn keyword(monitor: &Value, hosted: &mut Hosted<'_>) -> Result<(), LeftOut> {
+    let keyword =
+        either(monitor, "keyword_value", "keywordValue").ok_or(LeftOut::Missing("keyword"))?;
     // It is down if the keyword is there (1), or is not there (2).
     let is_absent = match (
         number(monitor, "keyword_type"),
@@ -193,7 +194,7 @@ fn keyword(monitor: &Value, hosted: &mut Hosted<'_>) -> Result<(), String> {
     ) {
         (Some(1), _) | (_, Some("ALERT_EXISTS")) => true,
         (Some(2), _) | (_, Some("ALERT_NOT_EXISTS")) => false,
-        _ => return Err("its keyword type is not known".to_owned()),
+        _ => return Err(LeftOut::KeywordType),
     };
     let ignores_case = number(monitor, "keyword_case_type") == Some(1)
         || text_of(monitor, "keywordCaseType") == Some("CaseInsensitive");

@@ -77,7 +77,10 @@ impl Supervisor {
             return;
         };
         let outcome = match found.outcome {
-            Ok(listed) => self.put_in_force(index, listed).await,
+            Ok(listed) => {
+                let stored = self.put_in_force(index, listed).await;
+                stored.map_err(|error| error.to_string())
+            }
             Err(reason) => Err(reason),
         };
         let now = self.moment().wall;
@@ -107,7 +110,7 @@ impl Supervisor {
     }
 
     /// Puts a list into the store, and its monitors in force, if it is another one.
-    async fn put_in_force(&mut self, index: usize, listed: Listed) -> Result<(), String> {
+    async fn put_in_force(&mut self, index: usize, listed: Listed) -> Result<(), StoreError> {
         let text = stored_text(&listed.definitions);
         let Some(state) = self.sources.get_mut(index) else {
             return Ok(());
@@ -141,7 +144,7 @@ impl Supervisor {
             self.rebuild().await
         };
         let stored: Result<(), StoreError> = stored.await;
-        stored.map_err(|error| error.to_string())?;
+        stored?;
         if let Some(state) = self.sources.get_mut(index) {
             state.in_force = Some(text);
         }
