@@ -6,6 +6,8 @@ mod connect;
 
 mod fastcgi;
 
+mod health;
+
 mod jwt;
 
 mod layer4;

@@ -4,18 +4,18 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use http::{HeaderName, StatusCode};
+use http::HeaderName;
 use plimsoll_client::forward::{PoolOptions, Speaks};
 use plimsoll_server::Notices;
 use plimsoll_server::config::{ConfigProblem, NamedPaths, SectionContext, Table, Value, as_text};
 use plimsoll_wire::tls::{IdentityFiles, Trust};
 
+use super::health::health;
 use super::{servers, sources};
 use crate::balance::Balance;
 use crate::upstream::{
-    Bounds, BreakerPlan, ConcurrencyPlan, Discovery, Ejection, HealthCheck, HealthKind, KeySource,
-    Limit, RetryCondition, RetryPolicy, ServerFile, ServerScheme, Timeouts, Transport,
-    UpstreamOptions, UpstreamPlan,
+    Bounds, BreakerPlan, ConcurrencyPlan, Discovery, Ejection, KeySource, Limit, RetryCondition,
+    RetryPolicy, ServerFile, ServerScheme, Timeouts, Transport, UpstreamOptions, UpstreamPlan,
 };
 
 /// The upstream; `None` if anything in its table is wrong.
@@ -340,88 +340,6 @@ fn retry(value: Value<'_>) -> Option<RetryPolicy> {
         Some(on) => policy.on = on?,
     }
     Some(policy)
-}
-
-fn health(mut table: Table<'_>, transport: Transport) -> Option<HealthCheck> {
-    let mut check = HealthCheck::default();
-    let kinds_hint = || Some("health = { kind = \"tcp\" }".to_owned());
-    match transport {
-        Transport::Http => {}
-        Transport::Tcp => check.kind = HealthKind::Tcp,
-        Transport::Udp if table.has("kind") => {}
-        Transport::Udp => table.wrong(
-            "no datagram is sent to check a server; `kind = \"tcp\"` opens a connection to the same port",
-            kinds_hint(),
-        ),
-    }
-    let mut is_whole = true;
-    let service = table.text("service");
-    if let Some(value) = table.take_value("kind") {
-        let kind = match as_text(&value) {
-            Some("http" | "grpc") if transport != Transport::Http => {
-                value.wrong_with("is \"tcp\" for servers of tcp:// and udp://", kinds_hint())
-            }
-            Some("http") => Some(HealthKind::Http),
-            Some("tcp") => Some(HealthKind::Tcp),
-            Some("grpc") => Some(HealthKind::Grpc(service.clone().unwrap_or_default())),
-            Some(_) => value.wrong("is \"http\", \"tcp\" or \"grpc\""),
-            None => None,
-        };
-        is_whole &= kind.is_some();
-        check.kind = kind.unwrap_or(check.kind);
-    }
-    let is_too_long = service.as_ref().is_some_and(|name| name.len() > 127);
-    if is_too_long || (service.is_some() && !matches!(check.kind, HealthKind::Grpc(_)) && is_whole)
-    {
-        let hint = Some("health = { kind = \"grpc\", service = \"shop.Cart\" }".to_owned());
-        table.wrong(
-            "`service` names a service of gRPC, in up to 127 bytes",
-            hint,
-        );
-        is_whole = false;
-    }
-    if check.kind != HealthKind::Http {
-        for key in ["path", "status"] {
-            if table.has(key) {
-                table.wrong(format!("only checks over HTTP have `{key}`"), None);
-                is_whole = false;
-            }
-        }
-    }
-    if let Some(value) = table.take_value("path") {
-        let path = as_text(&value).and_then(|path| {
-            let is_path = path.starts_with('/') && path.bytes().all(|it| it.is_ascii_graphic());
-            if is_path {
-                Some(path.to_owned())
-            } else {
-                value.wrong("begins with a slash and has no blanks")
-            }
-        });
-        is_whole &= path.is_some();
-        check.path = path.unwrap_or_default();
-    }
-    for (key, time) in [
-        ("interval", &mut check.interval),
-        ("timeout", &mut check.timeout),
-    ] {
-        if let Some(given) = table.duration(key) {
-            *time = given.max(Duration::from_millis(10));
-        }
-    }
-    for (key, number) in [
-        ("healthy", &mut check.healthy),
-        ("unhealthy", &mut check.unhealthy),
-    ] {
-        if let Some(given) = table.count(key, 1..=100) {
-            *number = u32::try_from(given).unwrap_or(1);
-        }
-    }
-    if let Some(status) = table.count("status", 100..=599) {
-        let status = u16::try_from(status).ok();
-        check.status = status.and_then(|status| StatusCode::from_u16(status).ok());
-    }
-    table.finish();
-    is_whole.then_some(check)
 }
 
 fn ejection(mut table: Table<'_>) -> Ejection {

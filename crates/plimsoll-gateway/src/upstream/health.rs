@@ -4,7 +4,7 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::StatusCode;
+use http::{Method, StatusCode};
 use http_body_util::{Empty, Full};
 use plimsoll_client::forward::Head;
 use plimsoll_client::{Connector, grpc};
@@ -23,8 +23,16 @@ pub(crate) struct HealthCheck {
     pub(crate) healthy: u32,
     /// Failures in a row after which a healthy server is unhealthy.
     pub(crate) unhealthy: u32,
+    /// Of requests over HTTP.
+    pub(crate) method: Method,
+    /// The host of requests; that of the server unless given.
+    pub(crate) host: Option<String>,
+    /// Fields of requests, their names in small letters.
+    pub(crate) fields: Vec<(String, String)>,
     /// The status that is expected; 200 to 399 unless given.
     pub(crate) status: Option<StatusCode>,
+    /// What the first [`MOST_CONTENT`] bytes of the content have to have.
+    pub(crate) content: Option<Bytes>,
     pub(crate) kind: HealthKind,
 }
 
@@ -49,7 +57,11 @@ impl Default for HealthCheck {
             timeout: Duration::from_secs(1),
             healthy: 2,
             unhealthy: 3,
+            method: Method::GET,
+            host: None,
+            fields: Vec::new(),
             status: None,
+            content: None,
             kind: HealthKind::Http,
         }
     }
@@ -125,18 +137,34 @@ async fn is_fine(check: &HealthCheck, connector: &Connector, server: &Rc<Server>
 /// Whether a GET has the status that is expected.
 async fn responds(check: &HealthCheck, server: &Rc<Server>) -> Option<bool> {
     let lease = server.destination().acquire().await.ok()?;
-    let fields = [("user-agent", "plimsoll-health")];
-    let head = Head::new("GET", &check.path, &fields);
+    let own = check
+        .fields
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()));
+    let mut fields: Vec<_> = own.collect();
+    if fields.iter().all(|(name, _)| *name != "user-agent") {
+        fields.push(("user-agent", "plimsoll-health"));
+    }
+    let mut head = Head::new(check.method.as_str(), &check.path, &fields);
+    head.authority = check.host.as_deref();
     let mut exchange = lease.begin(&head, Empty::<Bytes>::new()).ok()?;
     let head = exchange.final_head().await.ok()?;
+    let mut content = Vec::new();
     // Read to the end, so that the connection can be used again.
     while let Some(frame) = exchange.frame().await {
-        frame.ok()?;
+        let frame = frame.ok()?;
+        if let (Some(_), Ok(data)) = (&check.content, frame.into_data()) {
+            let room = MOST_CONTENT - content.len();
+            content.extend_from_slice(data.get(..room.min(data.len())).unwrap_or_default());
+        }
     }
-    Some(match check.status {
+    let has_status = match check.status {
         Some(wanted) => head.status == wanted,
         None => head.status.is_success() || head.status.is_redirection(),
-    })
+    };
+    let wanted = check.content.as_deref();
+    let has = |wanted: &[u8]| content.windows(wanted.len()).any(|it| it == wanted);
+    Some(has_status && wanted.is_none_or(has))
 }
 
 /// Whether the health service of gRPC says that a service is serving.
@@ -183,6 +211,9 @@ async fn serves(service: &str, server: &Rc<Server>) -> Option<bool> {
             && messages == [&SERVING[..]],
     )
 }
+
+/// Bytes of a response in which a text is looked for.
+const MOST_CONTENT: usize = 64 * 1024;
 
 /// Bytes of a response of the health service.
 const MOST_MESSAGE: usize = 1024;

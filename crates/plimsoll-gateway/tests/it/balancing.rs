@@ -174,6 +174,28 @@ fn unhealthy_servers_are_left_out_and_come_back() {
 }
 
 #[test]
+fn checks_have_a_host_and_fields_and_look_at_the_content() {
+    // What is healthy here is so for the right host, field and method alone.
+    let server = |name: &str, content: &str| {
+        Served::routes(&format!(
+            "[[route]]\npath = \"/up\"\nhost = \"inside.test\"\nmethod = \"POST\"\nheader = {{ x-key = \"secret\" }}\nrespond = {{ body = \"{content}\" }}\n\
+             [[route]]\npath = \"/up\"\nrespond = {{ status = 404 }}\n\
+             [[route]]\nrespond = {{ body = \"{name}\" }}\n"
+        ))
+    };
+    let (a, b) = (server("a", "database: up"), server("b", "database: down"));
+    let health = "health = { path = \"/up\", method = \"POST\", host = \"inside.test\", headers = { X-Key = \"secret\" }, \
+        content = \": up\", interval = \"20ms\", unhealthy = 1, healthy = 1 }";
+    let gateway = gateway(&[&a.url(), &b.url()], health);
+    eventually(|| {
+        let seen = counts(gateway.address(), 4);
+        seen.len() == 1 && seen.contains_key("a")
+    });
+    // It stays so: a check that fails with both would have all of them used.
+    assert_eq!(counts(gateway.address(), 20).len(), 1);
+}
+
+#[test]
 fn a_server_that_comes_back_grows_to_its_share() {
     let a = named("a");
     let failing = "[[route]]\npath = \"/health\"\nrespond = { status = 500 }\n";

@@ -64,6 +64,10 @@ health = { kind = "tcp", path = "/", service = "a" }
 servers = "http://10.0.0.1"
 concurrency = 0
 
+[upstream.checked]
+servers = "http://10.0.0.1"
+health = { method = "HEAD", host = "a@b", headers = { Connection = "close" }, content = "up" }
+
 [upstream.empty]
 servers = []
 
@@ -81,7 +85,7 @@ balance = "maglev"
         .collect();
     let shown = shown.join("\n");
     for part in [
-        "route[1].proxy: there is no upstream `shop` Some(\"there are api, both, empty, file, keyed, limits, spare, zero\")",
+        "route[1].proxy: there is no upstream `shop` Some(\"there are api, both, checked, empty, file, keyed, limits, spare, zero\")",
         "route[2].proxy.forwarded: is \"x\", \"rfc7239\", \"both\" or \"none\"",
         "`10.0.0.0/99` is not a network",
         "route[2].proxy.headers.host: is set by the gateway",
@@ -115,6 +119,9 @@ balance = "maglev"
         "upstream.both.resolvers: `10.0.0.2` is not an address with a port",
         "upstream.both.health: only checks over HTTP have `path`",
         "upstream.both.health: `service` names a service of gRPC",
+        "upstream.checked.health.host: is a host name, with a port or without",
+        "upstream.checked.health.headers.Connection: is set by itself",
+        "upstream.checked.health.content: is not there in responses to HEAD",
         "upstream.zero.concurrency: is a number of requests",
         "upstream.spare: all servers are backups",
         "needs a whole path, such as unix:/run/app.sock",
@@ -151,7 +158,7 @@ zone = "a"
 hedge = "50ms"
 concurrency = { requests = 5, queue = 1, wait = "1s" }
 breaker = { failures = 10, requests = 5, window = "1s", open = "1s", probes = 1 }
-health = { kind = "http", path = "/", interval = "1s", timeout = "1s", healthy = 1, unhealthy = 1, status = 200 }
+health = { kind = "http", path = "/", interval = "1s", timeout = "1s", healthy = 1, unhealthy = 1, status = 200, method = "POST", host = "a.test:81", headers = { authorization = "Bearer x" }, content = "up" }
 eject = { failures = 1, time = "1s", most = 50 }
 slow_start = "10s"
 panic_threshold = 50

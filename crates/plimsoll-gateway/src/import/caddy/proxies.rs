@@ -156,6 +156,29 @@ fn options(directive: &Directive, proxy: &mut Keys, upstream: &mut Keys, scope: 
                     health.set("timeout", time);
                 }
             }
+            "health_status" if value.parse::<u16>().is_ok_and(|it| (100..600).contains(&it)) => {
+                health.set("status", value);
+            }
+            "health_status" if value == "2xx" => {
+                scope.notes.add(option, "a redirect is healthy too");
+            }
+            "health_method" => health.text("method", value),
+            // An expression that is a text.
+            "health_body" if !value.is_empty() && regex::escape(value) == value => {
+                health.text("content", value);
+            }
+            "health_headers" => {
+                let mut fields = Keys::default();
+                for field in &option.block {
+                    match field.name.to_ascii_lowercase().as_str() {
+                        "host" => health.text("host", field.argument(0)),
+                        _ => fields.text(&field.name, field.argument(0)),
+                    }
+                }
+                if !fields.is_empty() {
+                    health.set("headers", fields.inline());
+                }
+            }
             "max_fails" | "fail_duration" | "unhealthy_status" => upstream.set("eject", "true"),
             "header_up" => field_up(option, proxy, &mut headers, scope),
             "header_down" => scope.notes.add(option, "left out: write `response_headers` into the route"),

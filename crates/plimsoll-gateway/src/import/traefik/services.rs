@@ -313,12 +313,25 @@ fn health(node: &Node, pool: &mut Pool, place: &Directive, notes: &mut Notes) {
             "port" if pool.all(|url| url.ends_with(&format!(":{text}"))) => {}
             "scheme" if pool.all(|url| url.starts_with(&format!("{text}://"))) => {}
             "method" if text == "GET" => {}
+            "method" => health.text("method", &text.to_ascii_uppercase()),
+            "hostname" => health.text("host", text),
+            "headers" => {
+                let mut headers = Keys::default();
+                for (name, value) in option.entries() {
+                    headers.text(name, value.text().unwrap_or_default());
+                }
+                if !headers.is_empty() {
+                    health.set("headers", headers.inline());
+                }
+            }
             "followredirects" | "status" | "unhealthyinterval" => {}
             _ => notes.add(place, format!("`healthCheck.{key}` is left out")),
         }
     }
     if health.get("kind").is_some() {
-        health.remove("path");
+        for key in ["path", "method", "host", "headers", "status"] {
+            health.remove(key);
+        }
     }
     if !health.is_empty() {
         pool.upstream.set("health", health.inline());
