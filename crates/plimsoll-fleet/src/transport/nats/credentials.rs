@@ -1,7 +1,7 @@
 //! Credentials for a broker from a file, as the tools of NATS write them.
 
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use percent_encoding::percent_decode_str;
 use url::Url;
@@ -42,6 +42,25 @@ pub(super) fn login(url: &str) -> (String, Login) {
     (parsed.into(), login)
 }
 
+/// Why a file gives no credentials.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CredentialsError {
+    /// It cannot be read.
+    #[error("{}: {cause}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        cause: io::Error,
+    },
+    /// It holds something else.
+    #[error(
+        "{}: it has neither the seed of a user's nkey (SU…) nor what `nsc generate creds` writes",
+        .0.display()
+    )]
+    Form(PathBuf),
+}
+
 /// What a file holds.
 pub(super) enum Credentials {
     /// The seed of an nkey of a user: `SU…`.
@@ -52,15 +71,12 @@ pub(super) enum Credentials {
 
 impl Credentials {
     /// Fails with the file and the reason; no content of it is in the message.
-    pub(super) fn read(path: &Path) -> Result<Self, String> {
-        let text = fs::read_to_string(path);
-        let text = text.map_err(|error| format!("{}: {error}", path.display()))?;
-        Self::parse(&text).ok_or_else(|| {
-            format!(
-                "{}: it has neither the seed of a user's nkey (SU…) nor what `nsc generate creds` writes",
-                path.display()
-            )
-        })
+    pub(super) fn read(path: &Path) -> Result<Self, CredentialsError> {
+        let text = fs::read_to_string(path).map_err(|cause| CredentialsError::Unreadable {
+            path: path.to_owned(),
+            cause,
+        })?;
+        Self::parse(&text).ok_or_else(|| CredentialsError::Form(path.to_owned()))
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -126,6 +142,7 @@ mod tests {
             assert!(Credentials::parse(text).is_none(), "{text}");
         }
         let error = Credentials::read(Path::new("/nowhere/a.creds")).err();
-        assert!(error.is_some_and(|error| error.starts_with("/nowhere/a.creds: ")));
+        let error = error.expect("there is no such file").to_string();
+        assert!(error.starts_with("/nowhere/a.creds: "), "{error}");
     }
 }
