@@ -16,6 +16,8 @@ mod examples;
 
 mod exchange;
 
+mod gateway_api;
+
 mod go;
 
 mod http11probe;
@@ -88,7 +90,7 @@ struct Suite {
     run: fn(&Bench<'_>) -> Result<Results, Failure>,
 }
 
-const SUITES: [Suite; 29] = [
+const SUITES: [Suite; 30] = [
     Suite {
         name: "jsonpath-compliance-test-suite",
         about: "JSON paths (RFC 9535) in conditions of rules",
@@ -203,6 +205,11 @@ const SUITES: [Suite; 29] = [
         name: "build",
         about: "Netlify's `_redirects`, served",
         run: redirects::netlify,
+    },
+    Suite {
+        name: "gateway-api",
+        about: "HTTP routes of the Gateway API's conformance tests, imported: their requests",
+        run: gateway_api::run,
     },
     Suite {
         name: "self-hosted",
