@@ -41,16 +41,21 @@ const OTHERS: [&str; 6] = [
     "",
 ];
 
-/// Whether a file has something that says what responds to requests, by its lines.
+/// Whether a file has something that says what responds to requests, or is of the Gateway API, by its lines.
 pub fn is_kubernetes(text: &str) -> bool {
     let kind = |line: &str| {
         let line = line.trim_start_matches("- ").trim();
         let kind = line.strip_prefix("kind:")?;
         Some(kind.trim().trim_matches(['"', '\'']).to_owned())
     };
+    let of_api = |line: &str| {
+        line.trim()
+            .starts_with("apiVersion: gateway.networking.k8s.io/")
+    };
     text.lines()
         .filter_map(kind)
         .any(|it| KINDS.contains(&it.as_str()))
+        || text.lines().any(of_api)
 }
 
 /// Translates the Ingresses and routes of a file. What has no counterpart is reported.

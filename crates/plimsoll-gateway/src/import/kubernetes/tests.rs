@@ -261,6 +261,9 @@ fn a_file_without_an_ingress_is_an_error() {
         "a.yaml:1: has no Ingress, HTTPRoute or GRPCRoute"
     );
     assert!(import_kubernetes("a.yaml", "kind: [").is_err());
+    let gateway = "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\n";
+    assert!(is_kubernetes(gateway));
+    assert!(import_kubernetes("a.yaml", gateway).is_err());
     for other in [
         "kind: IngressRoute\n",
         "services:\n  a:\n    labels: [ \"traefik.enable=true\" ]\n",
