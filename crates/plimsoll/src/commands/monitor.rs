@@ -159,10 +159,10 @@ enum MonitorCommand {
         channel: Option<String>,
     },
 
-    /// Print monitors of Uptime Kuma, UptimeRobot, Better Stack, Statuspage or Prometheus as a configuration
+    /// Print monitors of other tools, such as Uptime Kuma or UptimeRobot, as a configuration
     ///
-    /// Takes a backup of Uptime Kuma or its store `kuma.db`, what the APIs of UptimeRobot and Better Stack return, `components.json` of Statuspage, or targets of Prometheus; with
-    /// --apply a TOML file of plimsoll too.
+    /// Takes a backup of Uptime Kuma or its store `kuma.db`, what the APIs of UptimeRobot and Better Stack return,
+    /// `components.json` of Statuspage, or targets of Prometheus; with --apply a TOML file of plimsoll too.
     Import {
         /// File (JSON, YAML, SQLite, or TOML)
         file: PathBuf,
