@@ -159,7 +159,7 @@ enum MonitorCommand {
         channel: Option<String>,
     },
 
-    /// Print monitors of other tools, such as Uptime Kuma or UptimeRobot, as a configuration
+    /// Print monitors of other tools, such as Uptime Kuma, as a configuration
     ///
     /// Takes a backup of Uptime Kuma or its store `kuma.db`, what the APIs of UptimeRobot and Better Stack return,
     /// `components.json` of Statuspage, or targets of Prometheus; with --apply a TOML file of plimsoll too.
