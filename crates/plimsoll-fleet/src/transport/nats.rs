@@ -48,7 +48,7 @@ pub struct NatsPlan {
     pub url: String,
     /// Authorities that are trusted beside those of the system, as PEM.
     pub authority: Option<PathBuf>,
-    /// Credentials in a file; see [`Credentials`](credentials::Credentials).
+    /// Credentials in a file: a user of an account (`.creds`) or a seed (nkey).
     pub credentials: Option<PathBuf>,
     /// Certificate and key of the client, both PEM, for brokers that want one.
     pub certificate: Option<(PathBuf, PathBuf)>,

@@ -9,7 +9,7 @@ use crate::nginx_import::{exchange, mirror};
 use crate::plimsoll::plimsoll;
 use crate::served::Served;
 
-const FILE: &str = r#"
+const FILE: &str = r"
 apiVersion: networking.k8s.io/v1
 kind: Ingress
 metadata:
@@ -72,7 +72,7 @@ spec:
   rules:
   - matches: [ { path: { value: /tenants } } ]
     backendRefs: [ { name: app, port: 80 } ]
-"#;
+";
 
 #[test]
 fn requests_reach_what_ingresses_and_routes_lead_to() {
