@@ -184,7 +184,7 @@ pub enum ToCoordinator {
     Offer {
         /// Its name, unlike that of any other.
         agent: String,
-        /// This process, unlike any other: two of one name are told apart by it.
+        /// Identifies this process, so that two agents of one name are recognized.
         instance: String,
         /// Cores that it may use.
         cores: usize,

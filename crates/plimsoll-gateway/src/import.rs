@@ -86,6 +86,7 @@ pub use self::kubernetes::{import_kubernetes, is_kubernetes};
 pub use self::traefik::{import_traefik, is_traefik};
 
 use self::nginx::Directive;
+use self::servers::Translation;
 
 /// A translated configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,6 +95,23 @@ pub struct Imported {
     pub toml: String,
     /// Parts that were left out or behave differently, in the order of the source.
     pub notes: Vec<ImportNote>,
+}
+
+impl Imported {
+    /// The file of a translation, with what does not load replaced.
+    fn from_parts(file: &str, parts: Translation, mut notes: Notes) -> Self {
+        let directory = Path::new(file).parent().unwrap_or(Path::new(""));
+        let toml = loads::loading(parts, directory, &mut notes);
+        Self::new(toml, notes)
+    }
+
+    /// - `notes`: in any order; equal ones are reported once.
+    fn new(toml: String, notes: Notes) -> Self {
+        let Notes(mut notes) = notes;
+        notes.sort();
+        notes.dedup();
+        Self { toml, notes }
+    }
 }
 
 /// Something that was not carried over as it is.
@@ -154,12 +172,7 @@ pub fn import_nginx(
     let directives = nginx::parse(file, text, include)?;
     let mut notes = Notes::default();
     let parts = servers::translate(&directives, &mut notes);
-    let directory = Path::new(file).parent().unwrap_or(Path::new(""));
-    let text = loads::loading(parts, directory, &mut notes);
-    let Notes(mut notes) = notes;
-    notes.sort();
-    notes.dedup();
-    Ok(Imported { toml: text, notes })
+    Ok(Imported::from_parts(file, parts, notes))
 }
 
 /// The notes so far.

@@ -84,7 +84,7 @@ pub(crate) enum DiscoverError {
     TooMany(usize),
 }
 
-/// The next list, or why there is none.
+/// The next list, or the error of reading it.
 pub(crate) type ListFuture<'s> = Pin<Box<dyn Future<Output = Result<Listed, DiscoverError>> + 's>>;
 
 /// Something that lists monitors.
@@ -98,7 +98,7 @@ pub(crate) trait MonitorSource {
 pub(crate) struct Found {
     /// Which source; another plan of the same name is another source.
     pub(crate) plan: Arc<DiscoverPlan>,
-    /// Its list, or why there is none.
+    /// Its list, or the error of reading it.
     pub(crate) outcome: Result<Listed, String>,
 }
 

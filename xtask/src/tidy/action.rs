@@ -82,7 +82,7 @@ fn between<'t>(text: &'t str, before: &str, is_part: impl Fn(char) -> bool) -> B
     words.filter(|it| !it.is_empty()).collect()
 }
 
-/// The keys of `with:` wherever the action is used.
+/// The keys of `with:` in each use of the action.
 fn given(text: &str) -> Vec<&str> {
     let mut names = Vec::new();
     for (at, line) in text.lines().enumerate() {

@@ -26,7 +26,6 @@ use std::path::Path;
 use std::rc::Rc;
 
 use self::sites::Sites;
-use super::loads::loading;
 use super::servers::Translation;
 use super::{ImportError, Imported, Include, Notes};
 
@@ -78,12 +77,7 @@ pub fn import_caddy(
         routes: sites.routes,
         upstreams: sites.upstreams,
     };
-    let directory = Path::new(file).parent().unwrap_or(Path::new(""));
-    let text = loading(parts, directory, &mut notes);
-    let Notes(mut notes) = notes;
-    notes.sort();
-    notes.dedup();
-    Ok(Imported { toml: text, notes })
+    Ok(Imported::from_parts(file, parts, notes))
 }
 
 #[cfg(test)]

@@ -16,14 +16,12 @@ mod services;
 
 mod sites;
 
-use std::path::Path;
 use std::rc::Rc;
 
 use plimsoll_formats::yaml::{Node, documents};
 
 use self::services::Services;
 use self::sites::Sites;
-use super::loads::loading;
 use super::nginx::Directive;
 use super::servers::Translation;
 use super::{ImportError, Imported, Notes};
@@ -95,12 +93,7 @@ pub fn import_kubernetes(file: &str, text: &str) -> Result<Imported, ImportError
         routes,
         upstreams: services.upstreams,
     };
-    let directory = Path::new(file).parent().unwrap_or(Path::new(""));
-    let text = loading(parts, directory, &mut notes);
-    let Notes(mut notes) = notes;
-    notes.sort();
-    notes.dedup();
-    Ok(Imported { toml: text, notes })
+    Ok(Imported::from_parts(file, parts, notes))
 }
 
 /// The objects of a document, those of a list one by one.

@@ -135,10 +135,7 @@ pub fn import_traefik(file: &str, text: &str) -> Result<Imported, ImportError> {
             ),
         });
     }
-    let Notes(mut notes) = notes;
-    notes.sort();
-    notes.dedup();
-    Ok(Imported { toml: text, notes })
+    Ok(Imported::new(text, notes))
 }
 
 fn model(file: &str, text: &str, notes: &mut Notes) -> Result<Model, ImportError> {

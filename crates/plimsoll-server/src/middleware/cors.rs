@@ -52,7 +52,7 @@ pub enum OriginPattern {
 }
 
 impl OriginPattern {
-    /// Reads an origin, in which `*.` may stand for one label or more; `None` if the text is none.
+    /// Parses an origin, in which `*.` may stand for one label or more; `None` if the text is not an origin.
     pub fn parse(text: &str) -> Option<Self> {
         let (scheme, name) = text.split_once("://")?;
         if scheme.is_empty() || name.is_empty() || name.contains('/') {

@@ -98,7 +98,7 @@ impl<'n> Filters<'n> {
             let is_any = values.iter().any(|it| it == "*");
             match key {
                 "origins" if is_any => cors.text(key, "*"),
-                // All that are asked for, as without the key.
+                // `*` allows the requested fields, as plimsoll does without the key.
                 _ if is_any || values.is_empty() => {}
                 _ => cors.set(key, texts(&values)),
             }

@@ -13,7 +13,7 @@ use super::annotations::Annotations;
 
 const GROUP: &str = "gateway.networking.k8s.io/";
 
-/// Policies that keep nobody out.
+/// Policies that restrict no client.
 const HARMLESS: [&str; 6] = [
     "BackendLBPolicy",
     "BackendTLSPolicy",

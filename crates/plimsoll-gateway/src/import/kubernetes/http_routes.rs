@@ -290,7 +290,7 @@ impl TranslatedRoute<'_> {
         Response::Proxy(proxy)
     }
 
-    /// The upstream for a service; `None` if it is none that the route may use.
+    /// The upstream for a service; `None` if the route may not use the backend.
     fn upstream(&mut self, backend: &Node, connection: &Keys, notes: &mut Notes) -> Option<String> {
         let place = self.route.at(backend);
         let text = |key: &str| backend.text_at(key);

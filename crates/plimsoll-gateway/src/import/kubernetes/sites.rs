@@ -37,7 +37,7 @@ struct Listener {
     port: u16,
     /// That of the file.
     own_port: u16,
-    /// The names that certificates are for if it has TLS; no names are those that are asked for.
+    /// Host names of the certificates, with TLS; an empty set stands for the name that the client sends.
     names: Option<BTreeSet<String>>,
 }
 

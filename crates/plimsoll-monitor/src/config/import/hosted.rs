@@ -12,7 +12,7 @@ pub(super) type Pairs = Vec<(&'static str, String)>;
 /// Why a monitor of a service is left out.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LeftOut {
-    /// The number of its type is none of the documented ones.
+    /// The number of its type is not documented.
     #[error("its type is not known")]
     UnknownType,
     /// There is no such kind here.

@@ -70,7 +70,7 @@ impl Supervisor {
         self.show_sources();
     }
 
-    /// Takes a list, or notes why there is none: then the last one stays.
+    /// Applies a list, or records the error; after an error the last list stays in force.
     pub(super) async fn place_list(&mut self, found: Found) {
         let is_it = |state: &SourceState| state.view.name == found.plan.name;
         let Some(index) = self.sources.iter().position(is_it) else {
