@@ -106,7 +106,17 @@ mod tests {
 
     #[test]
     fn processor_time_that_the_clock_did_not_see_is_not_nothing() {
-        let cost = trial(300, 0, 0).value(Metric::CpuUsPerRequest).unwrap();
+        let unseen = trial(300, 0, 0);
+        let cost = unseen.value(Metric::CpuUsPerRequest).unwrap();
         assert!((cost - 16.7).abs() < 0.1, "{cost}");
+        let mut seen = unseen.clone();
+        seen.cpu.user = Duration::from_millis(10);
+        let warning = operand("A", vec![unseen, seen.clone()]).unseen_cpu();
+        let warning = warning.unwrap();
+        assert!(
+            warning.contains("in 1 of 2 trials") && warning.contains("a guess"),
+            "{warning}"
+        );
+        assert_eq!(operand("A", vec![seen]).unseen_cpu(), None);
     }
 }

@@ -65,6 +65,20 @@ impl OperandResult {
         range(&self.values(metric))
     }
 
+    /// A cost that was not measured but assumed.
+    pub(super) fn unseen_cpu(&self) -> Option<String> {
+        let unseen = self.trials.iter().filter(|trial| trial.cpu_is_unseen());
+        let unseen = unseen.count();
+        (unseen > 0).then(|| {
+            format!(
+                "{}: the kernel's clock of 10 ms saw no CPU time in {unseen} of {} trials, and 5 ms stand for it there: \
+                 its CPU per request is a guess; longer trials (--seconds) measure it",
+                self.label,
+                self.trials.len()
+            )
+        })
+    }
+
     fn values(&self, metric: Metric) -> Vec<f64> {
         let values = self.trials.iter().filter_map(|trial| trial.value(metric));
         values.collect()
@@ -173,6 +187,7 @@ impl Comparison {
             if failed > 0 {
                 warnings.push(format!("{}: {failed} requests failed", operand.label));
             }
+            warnings.extend(operand.unseen_cpu());
             if self.operands_are_servers {
                 warnings.extend(self.saturated_driver(operand));
             }

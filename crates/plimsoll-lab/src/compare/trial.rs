@@ -50,7 +50,8 @@ pub struct Trial {
     pub other_end_cpu: Option<CpuTime>,
 }
 
-/// Stands for processor time that the kernel's clock of 10 ms did not see: on average it is half of that.
+/// Stands for processor time that the kernel's clock of 10 ms did not see: on average it is half of that. Where it
+/// stands for any, the comparison says so ([`Trial::cpu_is_unseen`]).
 const UNSEEN: Duration = Duration::from_millis(5);
 
 impl Trial {
@@ -62,6 +63,11 @@ impl Trial {
     /// Requests that ended.
     pub fn ended(&self) -> u64 {
         self.ok + self.failed
+    }
+
+    /// Whether the kernel saw no processor time of the operand, so that a guess stands in the cost of a request.
+    pub fn cpu_is_unseen(&self) -> bool {
+        self.cpu.total().is_zero()
     }
 
     /// The figure that `metric` names, if this trial has it.
