@@ -193,7 +193,7 @@ fn text(key: &str, value: &str) -> KeyValue {
 }
 
 /// OpenTelemetry keeps units apart from names (<https://ucum.org>).
-fn name_and_unit(name: &str) -> (&str, &'static str) {
+pub(super) fn name_and_unit(name: &str) -> (&str, &'static str) {
     if let Some(name) = name.strip_suffix("_bytes_per_second") {
         (name, "By/s")
     } else if let Some(name) = name.strip_suffix("_seconds") {

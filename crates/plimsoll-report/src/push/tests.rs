@@ -155,3 +155,49 @@ fn what_a_receiver_does_not_take_is_reported() {
     assert_eq!(Otlp::rejected(&nothing.encode_to_vec()), None);
     assert_eq!(Otlp::rejected(b"<html>"), None);
 }
+
+/// The table of docs/load.md is what databases are sent: each name under both protocols, its unit, its labels, in the words
+/// that are sent with it.
+#[test]
+fn every_series_is_in_the_documents_table() {
+    let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/load.md");
+    let document = std::fs::read_to_string(document).unwrap();
+    let rows: Vec<Vec<&str>> = document
+        .lines()
+        .filter(|line| line.starts_with("| `plimsoll_"))
+        .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+        .collect();
+    let live = of_live().into_iter();
+    let families = prometheus::FAMILIES.into_iter();
+    let sent: Vec<(String, &str)> = live
+        .chain(families.map(|(name, help, _)| (name.to_owned(), help)))
+        .collect();
+    let points = points();
+    for (name, help) in &sent {
+        let (short, unit) = otlp::name_and_unit(name);
+        let expected = [format!("`plimsoll_{name}`"), format!("`plimsoll.{short}`"), unit.to_owned()];
+        let row = rows.iter().find(|row| row[0] == expected[0]);
+        let row = row.unwrap_or_else(|| panic!("docs/load.md has no row for {expected:?}"));
+        assert_eq!(row[..3], expected, "{help}");
+        assert_eq!(row[4], *help);
+        for point in points.iter().filter(|point| point.name == *name) {
+            let labels = point.labels.iter().map(|(label, _)| label.as_ref());
+            for label in labels.filter(|label| !["run", "url"].contains(label)) {
+                assert!(row[3].contains(&format!("`{label}`")), "{name} has {label}");
+            }
+        }
+    }
+    assert_eq!(rows.len(), sent.len(), "a row names what is not sent");
+}
+
+/// Names and meanings of the figures of a second.
+fn of_live() -> Vec<(String, &'static str)> {
+    let mut live: Vec<(String, &str)> = points()
+        .into_iter()
+        .filter(|point| point.name.starts_with("live_"))
+        .map(|point| (point.name.into_owned(), point.help))
+        .collect();
+    live.sort_unstable();
+    live.dedup();
+    live
+}
