@@ -416,15 +416,15 @@ pub(super) fn shape(run: &RunRecord) -> String {
 
 /// Why the figures describe the generator, if they do.
 pub(super) fn saturation(run: &RunRecord) -> Option<String> {
-    run.summary
-        .generator
-        .saturated
-        .as_ref()
-        .map(saturation_text)
+    let saturated = run.summary.generator.saturated.as_ref()?;
+    let is_fleet = !run.summary.agents.is_empty();
+    Some(saturation_text(saturated, is_fleet))
 }
 
 /// Why the generator was the limit, and what to do; the same in every format.
-pub(crate) fn saturation_text(saturated: &SaturationDocument) -> String {
+///
+/// - `is_fleet`: agents made the run.
+pub(crate) fn saturation_text(saturated: &SaturationDocument, is_fleet: bool) -> String {
     let reason = match (saturated.percent, saturated.lag_p99_us) {
         (Some(used), _) => format!("a worker used {} of its core", percentage(used)),
         (None, Some(late)) => format!(
@@ -433,9 +433,14 @@ pub(crate) fn saturation_text(saturated: &SaturationDocument) -> String {
         ),
         (None, None) => format!("by its {}", saturated.by),
     };
+    let remedy = if is_fleet {
+        "Add agents (--agents), give them more cores, or lower the load"
+    } else {
+        "Add threads (-t) or cores, or lower the load"
+    };
     format!(
-        "the generator was the limit: {reason}. Throughput and latency describe it, and the target may carry more. Add \
-         threads (-t) or cores, or lower the load"
+        "the generator was the limit: {reason}. Throughput and latency describe it, and the target may carry more. \
+         {remedy}"
     )
 }
 

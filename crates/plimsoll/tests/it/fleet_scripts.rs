@@ -72,7 +72,12 @@ fn folder(script: &str) -> tempfile::TempDir {
 
 /// The arguments of a run over two agents, in the folder of its script.
 fn load(server: &NatsServer, origin: &Origin, folder: &tempfile::TempDir) -> std::process::Command {
-    let base = format!("BASE={}", origin.url("/").trim_end_matches('/'));
+    load_of(server, &origin.url("/"), folder)
+}
+
+/// The same against any server.
+fn load_of(server: &NatsServer, url: &str, folder: &tempfile::TempDir) -> std::process::Command {
+    let base = format!("BASE={}", url.trim_end_matches('/'));
     let broker = server.url();
     let flags = [
         "load",
@@ -212,6 +217,32 @@ fn what_needs_one_machine_is_refused() {
         output.stderr.contains("does not go with --fleet"),
         "{output}"
     );
+}
+
+#[cfg(all(feature = "site", target_os = "linux"))]
+#[test]
+fn the_coordinator_observes_servers_of_a_script() {
+    let server = NatsServer::start();
+    let web = crate::served::Served::start(&["origin"]);
+    let _agents = agents(&server, &[]);
+    let script = r"
+import http from 'k6/http';
+export const options = { scenarios: { shared: { executor: 'shared-iterations', vus: 4, iterations: 400 } } };
+export function setup() { http.get(`${__ENV.BASE}/`); }
+export default function () { http.get(`${__ENV.BASE}/`); }
+";
+    let folder = folder(script);
+    let place = format!("web=pid:{}", web.child.id());
+    let mut load = load_of(&server, &web.url, &folder);
+    let output = run(load.args(["--observe", &place])).exits(0);
+    let (_, server) = output.stdout.split_once("SERVER web\n").unwrap();
+    let cost = server
+        .lines()
+        .find_map(|line| line.split_once("cpu_per_request")?.1.split_once(": "));
+    let cost = cost.unwrap().1.strip_suffix("µs").unwrap();
+    // A request costs the program of the tests less than a millisecond and more than nothing.
+    let cost: f64 = cost.parse().unwrap();
+    assert!(cost > 0.0 && cost < 10_000.0, "{output}");
 }
 
 #[test]

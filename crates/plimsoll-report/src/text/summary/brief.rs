@@ -390,9 +390,8 @@ pub fn cautions(run: &RunSummary) -> Vec<String> {
 
 fn saturated(run: &RunSummary) -> Option<String> {
     let saturated = run.generator.saturated.as_ref()?;
-    Some(saturation_text(&SaturationDocument::from_saturation(
-        saturated,
-    )))
+    let saturated = SaturationDocument::from_saturation(saturated);
+    Some(saturation_text(&saturated, !run.agents.is_empty()))
 }
 
 /// The verdict; it says what the exit code says.

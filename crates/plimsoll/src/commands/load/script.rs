@@ -58,7 +58,7 @@ use self::outputs::Outputs;
 use self::server::Servers;
 use self::template::Template;
 #[cfg(feature = "fleet")]
-use super::fleet::script::ScriptFleet;
+use super::fleet::script::{FleetListener, ScriptFleet};
 use crate::exit::Exit;
 use crate::flags::number;
 use crate::problem::Problem;
@@ -379,6 +379,8 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     #[cfg(feature = "fleet")]
     let say = |text: &str| log.write(Level::Info, text, LineSource::Run);
     #[cfg(feature = "fleet")]
+    let begins = || servers.mark();
+    #[cfg(feature = "fleet")]
     let fleet = request.fleet.zip(request.broker());
     #[cfg(feature = "fleet")]
     let fleet = match fleet {
@@ -390,7 +392,17 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
                 super::fleet::script::in_cluster((args, url), flags, &loaded, made)?;
                 return Ok(K6ExitCode::Fine);
             }
-            let fleet = ScriptFleet::new((args, url), flags, &loaded, made, &interrupt, &say)?;
+            let fleet = ScriptFleet::new(
+                (args, url),
+                flags,
+                &loaded,
+                made,
+                &interrupt,
+                FleetListener {
+                    log: &say,
+                    begins: &begins,
+                },
+            )?;
             if fleet.is_none() {
                 return Ok(K6ExitCode::Fine);
             }
@@ -428,7 +440,7 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     };
     let outcome = run(&invocation);
     live.end();
-    let cost = servers.end(outcome.data.as_ref());
+    servers.mark();
     let mut code = outcome.exit;
     drop(invocation);
     if let Some(push) = push.and_then(Rc::into_inner) {
@@ -447,6 +459,7 @@ fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
         terminal::print(&agents).map_err(|error| other(Problem::new(error.to_string())))?;
         request.exit.set(exit);
     }
+    let cost = servers.end(outcome.data.as_ref());
     if let Some(folder) = &folder {
         report::write(folder, &outcome).map_err(other)?;
         // The same as on the page. Without files nothing is recorded that they could be about.

@@ -46,14 +46,22 @@ pub(crate) struct ScriptFleet<'a> {
     /// Until the last iteration is interrupted.
     duration: Duration,
     interrupt: Arc<Interrupt>,
-    log: &'a dyn Fn(&str),
+    listener: FleetListener<'a>,
     outcome: RefCell<Option<FleetOutcome>>,
+}
+
+/// What is told about a run.
+#[derive(Clone, Copy)]
+pub(crate) struct FleetListener<'a> {
+    /// Gets lines for the user.
+    pub(crate) log: &'a dyn Fn(&str),
+    /// All agents are there, and `setup()` is next.
+    pub(crate) begins: &'a dyn Fn(),
 }
 
 impl<'a> ScriptFleet<'a> {
     /// - `broker`: the flags about the fleet, and the URL of the broker.
     /// - `made`: the options of the command line.
-    /// - `log`: gets lines for the user.
     ///
     /// `None` if nothing is to be started: who would make what is printed (`--dry-run`).
     pub(crate) fn new(
@@ -62,7 +70,7 @@ impl<'a> ScriptFleet<'a> {
         loaded: &Loaded,
         made: Overrides,
         interrupt: &Arc<Interrupt>,
-        log: &'a dyn Fn(&str),
+        listener: FleetListener<'a>,
     ) -> Result<Option<Self>, Failure> {
         let config = |problem: Problem| (problem, K6ExitCode::InvalidConfig);
         let other = |problem: Problem| (problem, K6ExitCode::Other);
@@ -104,7 +112,7 @@ impl<'a> ScriptFleet<'a> {
             most_users: most_vus,
             duration,
             interrupt: Arc::clone(interrupt),
-            log,
+            listener,
             outcome: RefCell::new(None),
         }))
     }
@@ -122,20 +130,21 @@ impl ScriptParts for ScriptFleet<'_> {
     fn run(&self, union: &mut ScriptUnion<'_, '_, '_>) -> Result<(), UserError> {
         let key = self.args.sign.as_deref().map(read_key).transpose();
         let key = key.map_err(|failed| super::make_part::text(&failed))?;
-        let mut on_note = |note: &Note| (self.log)(&show::note(note));
+        let mut on_note = |note: &Note| (self.listener.log)(&show::note(note));
         let run = new_run_name();
         let seconds = self.args.agent_wait.as_secs_f64();
         let agents = self.agents;
-        (self.log)(&format!(
+        (self.listener.log)(&format!(
             "run {run} waits up to {seconds} s for {agents} agents"
         ));
         let bytes = tick_bytes(None, HISTOGRAMS);
         let forecast = show::log_forecast(agents, self.duration, bytes, self.args.fleet_log);
         if let Some(line) = forecast {
-            (self.log)(&line);
+            (self.listener.log)(&line);
         }
         let mut merger = ScriptMerger {
             union,
+            begins: self.listener.begins,
             next_tick: None,
         };
         let outcome = coordinate(
@@ -173,7 +182,7 @@ impl ScriptParts for ScriptFleet<'_> {
                     }
                 }
                 for lack in outcome.incomplete() {
-                    (self.log)(&format!("incomplete: {lack}"));
+                    (self.listener.log)(&format!("incomplete: {lack}"));
                 }
                 self.outcome.replace(Some(outcome));
                 Ok(())
@@ -191,11 +200,13 @@ impl ScriptParts for ScriptFleet<'_> {
 
 struct ScriptMerger<'u, 'a, 'b, 'c> {
     union: &'u mut ScriptUnion<'a, 'b, 'c>,
+    begins: &'u dyn Fn(),
     next_tick: Option<Instant>,
 }
 
 impl Merger for ScriptMerger<'_, '_, '_, '_> {
     fn set_up(&mut self) -> Result<Option<String>, UnionError> {
+        (self.begins)();
         let data = self.union.prepare();
         data.ok_or_else(|| UnionError::Other("setup() has failed".into()))
     }
@@ -344,7 +355,6 @@ pub(crate) fn refuse_of_one_machine(
     let given = [
         ("--out", !flags.outputs.is_empty()),
         ("--pid", flags.pid.is_some()),
-        ("--observe", flags.observe.is_given()),
         ("--dashboard", flags.dashboard.is_some()),
         ("--address", flags.global.address.is_some()),
         ("--summary-mode full", is_full),

@@ -50,13 +50,18 @@ impl Servers {
         Ok(Self(servers.collect()))
     }
 
+    /// A run begins or ends: its cost is what was spent between the last two such moments. A run of a fleet begins later than
+    /// the servers are attached.
+    pub(super) fn mark(&self) {
+        for server in &self.0 {
+            server.sampler.mark();
+        }
+    }
+
     /// The lines for the end of the summary; none without servers.
     ///
     /// - `data`: of the summary.
     pub(super) fn end(self, data: Option<&Value>) -> Option<String> {
-        for server in &self.0 {
-            server.sampler.mark();
-        }
         let requests = data?["metrics"]["http_reqs"]["values"]["count"].as_f64();
         let requests = requests.unwrap_or(0.0);
         let servers = self.0.into_iter();
@@ -78,7 +83,7 @@ fn lines(name: Option<&str>, samples: &Samples, requests: f64) -> String {
         None => "    SERVER\n".to_owned(),
     };
     match samples.marks.as_slice() {
-        [Some(first), .., Some(last)] => spent(&mut text, first, last, requests),
+        [.., Some(first), Some(last)] => spent(&mut text, first, last, requests),
         // A part of the run is not what its requests cost.
         _ => row(
             &mut text,
