@@ -83,7 +83,8 @@ impl Arguments {
     }
 }
 
-/// Runs the task; fails if a case takes more instructions than the repository's figure by more than the case permits.
+/// Runs the task; fails if a case takes more instructions than the repository's figure by more than the case permits, or if
+/// the repository has no figure of it.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     let mut plan = Plan::read(&root.join("bench/instructions/cases.toml"))?;
     plan.select(&arguments.cases)?;
@@ -124,7 +125,7 @@ fn compare(root: &Path, arguments: &Arguments, plan: &Plan) -> Outcome {
     let folder = if profile == DEV { "debug" } else { profile };
     let path = root.join("bench/instructions/figures.toml");
     let mut figures = Figures::read(&path)?;
-    let mut grown = Vec::new();
+    let (mut grown, mut unknown) = (Vec::new(), Vec::new());
     for case in &plan.cases {
         let bench = Bench::prepare(&target, folder, case, arguments.keep.as_deref())?;
         let known = figures.get(profile, &case.name);
@@ -135,8 +136,10 @@ fn compare(root: &Path, arguments: &Arguments, plan: &Plan) -> Outcome {
             }
         }
         println!("{}", figures::line(&case.name, count, known));
-        if known.is_some_and(|known| growth(known, count) > case.most_growth) {
-            grown.push(case.name.clone());
+        match known {
+            Some(known) if growth(known, count) > case.most_growth => grown.push(case.name.clone()),
+            Some(_) => {}
+            None => unknown.push(case.name.clone()),
         }
         figures.set(profile, &case.name, count);
         for peer in case.peers.iter().filter(|_| arguments.peers) {
@@ -152,6 +155,10 @@ fn compare(root: &Path, arguments: &Arguments, plan: &Plan) -> Outcome {
     }
     if arguments.write {
         return figures.write(&path);
+    }
+    if !unknown.is_empty() {
+        let unknown = unknown.join(", ");
+        return Err(format!("no figure of the profile `{profile}` is recorded: {unknown}; --write records them").into());
     }
     if grown.is_empty() {
         return Ok(());

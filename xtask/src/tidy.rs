@@ -36,6 +36,7 @@ pub(crate) fn run(root: &Path) -> Outcome {
     let architecture = read(&root.join("ARCHITECTURE.md"))?;
     let mut problems = edges(&crates, &architecture::allowed(&architecture));
     problems.extend(architecture::missing(root, &architecture)?);
+    problems.extend(architecture::too_long(&architecture));
     problems.extend(directions::broken(root)?);
     problems.extend(action::disagreements(root)?);
     problems.extend(errors::texts(root)?);

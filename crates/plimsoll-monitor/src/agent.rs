@@ -341,7 +341,7 @@ impl Agent {
                     }
                     Reply::Check(keys) => {
                         for id in keys.iter().filter_map(|key| self.ids.get(key)) {
-                            self.scheduler.hurry(*id, now);
+                            self.scheduler.bring_forward(*id, now);
                         }
                     }
                     Reply::Fine => {}

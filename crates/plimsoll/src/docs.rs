@@ -77,6 +77,11 @@ fn arguments(command: &str) -> Option<Vec<String>> {
             in_substitution = !word.ends_with(')');
             continue;
         }
+        // The names of processes are those of programs that run, when the flag is read.
+        if arguments.last().is_some_and(|flag| flag == "--pid") {
+            arguments.push("4711".to_owned());
+            continue;
+        }
         let filled = PLACEHOLDERS.iter().find(|(name, _)| word == *name);
         arguments.push(filled.map_or(word.clone(), |(_, value)| (*value).to_owned()));
     }

@@ -68,6 +68,32 @@ pub(super) fn missing(root: &Path, text: &str) -> Result<Vec<String>, Failure> {
         .collect())
 }
 
+/// The most that a reader takes in at once: bytes of the document.
+const MOST_BYTES: usize = 18_000;
+
+/// Characters of a line that an editor beside another one shows.
+const MOST_CHARACTERS: usize = 120;
+
+/// What makes the document hard to read: its length, and lines that are too long.
+pub(super) fn too_long(text: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    if text.len() > MOST_BYTES {
+        problems.push(format!(
+            "ARCHITECTURE.md has {} bytes, and at most {MOST_BYTES} are read: decisions go to docs/decisions.md",
+            text.len()
+        ));
+    }
+    for (number, line) in (1..).zip(text.lines()) {
+        let characters = line.chars().count();
+        if characters > MOST_CHARACTERS {
+            problems.push(format!(
+                "ARCHITECTURE.md:{number}: {characters} characters, and at most {MOST_CHARACTERS} stand in a line"
+            ));
+        }
+    }
+    problems
+}
+
 /// What text in backticks may be.
 #[derive(Debug, PartialEq)]
 enum Named<'a> {
@@ -143,6 +169,17 @@ mod tests {
                 "ARCHITECTURE.md names tidy/gone.rs, which is not there"
             ]
         );
+    }
+
+    #[test]
+    fn what_is_long_is_reported_with_its_line() {
+        let long = "ä".repeat(MOST_CHARACTERS + 1);
+        let text = format!("{}\n{long}\n", "ä".repeat(MOST_CHARACTERS));
+        assert_eq!(
+            too_long(&text),
+            ["ARCHITECTURE.md:2: 121 characters, and at most 120 stand in a line"]
+        );
+        assert_eq!(too_long(&"a\n".repeat(MOST_BYTES)).len(), 1);
     }
 
     #[test]

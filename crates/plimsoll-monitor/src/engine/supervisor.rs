@@ -68,7 +68,7 @@ const LAST_SENT: Duration = Duration::from_secs(2);
 pub(in crate::engine) const OWN: u16 = 0;
 
 /// One monitor.
-pub(super) struct Live {
+pub(super) struct LiveMonitor {
     pub(super) plan: Arc<MonitorPlan>,
     pub(super) detector: Detector,
     pub(super) heartbeat: Option<HeartbeatState>,
@@ -84,7 +84,7 @@ pub(super) struct Live {
     pub(super) remembered: serde_json::Value,
 }
 
-impl Live {
+impl LiveMonitor {
     /// The date under which a result is stored. The store knows results by monitor, date and region, so two that are
     /// pushed within one millisecond get different ones; after a step of the clock backwards dates stay as they are.
     fn unique_date(&mut self, at: Timestamp) -> Timestamp {
@@ -113,7 +113,7 @@ pub(super) struct Supervisor {
     board: Arc<Board>,
     notice: Arc<dyn Fn(&str) + Send + Sync>,
     context: Rc<ProbeContext>,
-    live: HashMap<MonitorId, Live>,
+    live: HashMap<MonitorId, LiveMonitor>,
     keys: HashMap<String, MonitorId>,
     /// Monitors that depend on one.
     children: HashMap<MonitorId, Vec<MonitorId>>,
@@ -243,7 +243,7 @@ impl Supervisor {
             self.fire(self.moment());
             self.hand_over(now).await;
             self.look_at_store();
-            self.keep_up(now);
+            self.start_upkeep(now);
             let wake = self.next_wake(now);
             tokio::select! {
                 biased;
@@ -446,7 +446,7 @@ impl Supervisor {
     }
 
     /// Has the store roll up and delete.
-    fn keep_up(&mut self, now: Instant) {
+    fn start_upkeep(&mut self, now: Instant) {
         if now < self.upkeep_due {
             return;
         }

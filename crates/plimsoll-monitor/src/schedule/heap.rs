@@ -167,7 +167,7 @@ impl<K: Copy + Ord + Hash> Scheduler<K> {
     }
 
     /// Makes a monitor due at once, and an interval after that. Whether it is scheduled.
-    pub fn hurry(&mut self, key: K, now: Instant) -> bool {
+    pub fn bring_forward(&mut self, key: K, now: Instant) -> bool {
         self.move_to(key, now)
     }
 

@@ -140,16 +140,16 @@ fn the_same_seed_gives_the_same_starts() {
 }
 
 #[test]
-fn a_hurried_monitor_is_due_at_once() {
+fn a_monitor_that_is_brought_forward_is_due_at_once() {
     let start = start();
     let mut scheduler = Scheduler::new(1);
     scheduler.set(1, every(60 * SECOND), Duration::ZERO, start);
     scheduler.pop(start).unwrap();
     assert_eq!(scheduler.pop(start + SECOND), None);
-    assert!(scheduler.hurry(1, start + SECOND));
+    assert!(scheduler.bring_forward(1, start + SECOND));
     assert_eq!(scheduler.pop(start + SECOND).unwrap().key, 1);
     assert_eq!(scheduler.pop(start + SECOND), None);
-    assert!(!scheduler.hurry(2, start));
+    assert!(!scheduler.bring_forward(2, start));
 }
 
 fn limits(concurrency: usize, per_host: usize) -> GateLimits {

@@ -261,7 +261,7 @@ impl Page {
             let variant = self.made(coding).unwrap_or_else(|| Rc::clone(&self.plain));
             return Answer::now(self.respond(&variant, &request));
         }
-        let (page, request) = (Rc::clone(self), request.owned());
+        let (page, request) = (Rc::clone(self), request.kept());
         Answer::later(async move {
             let forms = Arc::clone(&page.forms);
             page.compressor.make(forms, coding, work).await;
@@ -529,9 +529,9 @@ impl<'a> PageRequest<'a> {
         self.range.is_none() && self.conditions.is_empty()
     }
 
-    fn owned(&self) -> OwnedAsked {
+    fn kept(&self) -> KeptPageRequest {
         let own = |value: Option<&[u8]>| value.map(<[u8]>::to_vec);
-        OwnedAsked {
+        KeptPageRequest {
             is_head: self.is_head,
             if_match: own(self.conditions.if_match),
             if_none_match: own(self.conditions.if_none_match),
@@ -542,7 +542,7 @@ impl<'a> PageRequest<'a> {
 }
 
 /// The same, kept for an answer that takes time; such an answer is no range.
-struct OwnedAsked {
+struct KeptPageRequest {
     is_head: bool,
     if_match: Option<Vec<u8>>,
     if_none_match: Option<Vec<u8>>,
@@ -550,7 +550,7 @@ struct OwnedAsked {
     if_unmodified_since: Option<Vec<u8>>,
 }
 
-impl OwnedAsked {
+impl KeptPageRequest {
     fn borrowed(&self) -> PageRequest<'_> {
         PageRequest {
             is_head: self.is_head,

@@ -99,7 +99,7 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   plimsoll chaos
-  plimsoll chaos slow-headers http://127.0.0.1:8080/ --pid $(pgrep -o nginx)
+  plimsoll chaos slow-headers http://127.0.0.1:8080/ --pid nginx
   plimsoll chaos rapid-reset https://127.0.0.1:8443/ -k -z 10s --max-p99 50ms --max-rss 100MiB --pid 4711
   plimsoll chaos smuggling http://127.0.0.1:8080/ --json | jq '.cases[] | select(.safe | not)'";
 

@@ -71,7 +71,7 @@ Examples:
   plimsoll line
   plimsoll line --objective 'p99<50ms' --objective 'errors<0.1%' http://127.0.0.1:8080/
   plimsoll line --spawn './server --port 8080' --out result http://127.0.0.1:8080/
-  plimsoll line --at-least 5000 --rounds 10 --window 10s --pid $(pgrep -o nginx) http://127.0.0.1:8080/
+  plimsoll line --at-least 5000 --rounds 10 --window 10s --pid nginx http://127.0.0.1:8080/
 
 Exit codes: 0 found, or not reached; 1 nothing held, or the line is below --at-least; 2 usage;
 3 could not run; 130 interrupted.";

@@ -96,7 +96,7 @@ pub(crate) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  plimsoll soak --pid $(pidof -s nginx) -z 4h --sample 30s
+  plimsoll soak --pid nginx -z 4h --sample 30s
   plimsoll soak --observe https://db1:7070/?unit=postgresql --observe-token-file token -z 4h
   plimsoll soak --spawn './server --port {port}' --url http://127.0.0.1:{port}/ \\
       --load '{plimsoll} load -c {workers} -z {time} --json {url}' -z 20m

@@ -13,7 +13,7 @@ use crate::engine::board::Figures;
 use crate::engine::clock::Break;
 use crate::engine::memory;
 use crate::engine::supervisor::apply::pushed_heartbeat;
-use crate::engine::supervisor::{Live, Supervisor};
+use crate::engine::supervisor::{LiveMonitor, Supervisor};
 use crate::store::{Change, MonitorId, StoreError};
 use crate::time::Timestamp;
 
@@ -23,7 +23,7 @@ const MARK: Duration = Duration::from_secs(1);
 /// A process that was away for less has missed nothing.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-impl Live {
+impl LiveMonitor {
     /// What is expected of its heartbeat, if it has one.
     pub(super) fn heartbeat_plan(&self) -> Option<HeartbeatPlan> {
         match &self.plan.what {

@@ -20,7 +20,7 @@ pub(super) struct Agents {
     /// The run of each agent, and the number of the last result that it sent.
     reported: HashMap<Arc<str>, (u64, u64)>,
     /// The keys of monitors that agents are to check at once, and since when.
-    hurried: HashMap<Arc<str>, Vec<(String, Timestamp)>>,
+    requested: HashMap<Arc<str>, Vec<(String, Timestamp)>>,
     /// Callers that wait for the result of an agent, and since when.
     waiting: HashMap<MonitorId, Vec<(Timestamp, Waiting)>>,
 }
@@ -47,19 +47,19 @@ impl Agents {
     }
 
     /// Has an agent check a monitor at once, with its next report.
-    pub(super) fn hurry(&mut self, region: Arc<str>, key: &str, now: Timestamp) {
+    pub(super) fn request_check(&mut self, region: Arc<str>, key: &str, now: Timestamp) {
         /// Monitors that one agent is to check at once.
         const MOST: usize = 1_000;
 
-        let waiting = self.hurried.entry(region).or_default();
+        let waiting = self.requested.entry(region).or_default();
         if waiting.len() < MOST && !waiting.iter().any(|(known, _)| known == key) {
             waiting.push((key.to_owned(), now));
         }
     }
 
     /// The monitors that an agent is to check at once; what it did not fetch in time is forgotten.
-    pub(super) fn fetch_hurried(&mut self, region: &str, now: Timestamp) -> Vec<String> {
-        let waiting = self.hurried.remove(region).unwrap_or_default().into_iter();
+    pub(super) fn fetch_requested(&mut self, region: &str, now: Timestamp) -> Vec<String> {
+        let waiting = self.requested.remove(region).unwrap_or_default().into_iter();
         waiting
             .filter(|(_, since)| now.since(*since) < REPORTS_WITHIN)
             .map(|(key, _)| key)

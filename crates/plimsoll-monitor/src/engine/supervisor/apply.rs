@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::config::What;
 use crate::detect::status::{Health, Status};
 use crate::detect::{Effect, Hold, Input, Notice, Resolution};
-use crate::engine::supervisor::{Live, OWN, Supervisor};
+use crate::engine::supervisor::{LiveMonitor, OWN, Supervisor};
 use crate::probe::reading::CheckResult;
 use crate::store::{Change, EventKind, MonitorId, ResultRow};
 use crate::time::{Moment, Timestamp};
@@ -203,7 +203,7 @@ impl Supervisor {
             Status::Down => Health::Down,
             Status::Error => return,
         };
-        let is_new = |live: &Live| live.detector.health() != health;
+        let is_new = |live: &LiveMonitor| live.detector.health() != health;
         if self.live.get(&id).is_some_and(is_new) {
             let input = self.count_composed(id, result, now);
             self.feed(id, input);

@@ -95,10 +95,10 @@ impl Supervisor {
                 return;
             }
         };
-        let hurried = self.hurry_agents(key, id);
+        let requested = self.request_from_agents(key, id);
         let live = self.live.get(&id);
         if live.is_some_and(|live| !self.checks_itself(&live.plan)) {
-            match hurried {
+            match requested {
                 Ok(since) => self.agents.wait(id, since, done),
                 Err(error) => {
                     done.send(Err(error)).ok();

@@ -64,7 +64,7 @@ impl Supervisor {
     }
 
     /// Has the agents of a monitor check it at once, with their next reports; since when. Fails if none of them reports.
-    pub(super) fn hurry_agents(
+    pub(super) fn request_from_agents(
         &mut self,
         key: &str,
         id: MonitorId,
@@ -78,7 +78,7 @@ impl Supervisor {
             let reports = heard.is_some_and(|heard| now.since(heard.at) < REPORTS_WITHIN);
             if let Some((name, _)) = self.agents.numbered(region).filter(|_| reports) {
                 is_any = true;
-                self.agents.hurry(name, key, now);
+                self.agents.request_check(name, key, now);
             }
         }
         if is_any {
@@ -150,6 +150,6 @@ impl Supervisor {
         if let Some(last) = last {
             self.agents.note_last(name, run, last);
         }
-        Ok((taken, self.agents.fetch_hurried(region, now.wall)))
+        Ok((taken, self.agents.fetch_requested(region, now.wall)))
     }
 }

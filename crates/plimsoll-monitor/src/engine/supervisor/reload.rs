@@ -12,7 +12,7 @@ use crate::engine::composition::{StoredDefinitions, compose};
 use crate::engine::heartbeat::HeartbeatState;
 use crate::engine::memory;
 use crate::engine::supervisor::apply::pushed_heartbeat;
-use crate::engine::supervisor::{Live, Supervisor};
+use crate::engine::supervisor::{LiveMonitor, Supervisor};
 use crate::store::{
     DefinitionChanges, DefinitionKind, MonitorId, NewMonitor, PutDefinition, Restored, StoreError,
     UserEdit,
@@ -354,7 +354,7 @@ impl Supervisor {
             }
         }
         let was_paused = detector.health() == Health::Paused;
-        let live = Live {
+        let live = LiveMonitor {
             plan,
             detector,
             heartbeat,
