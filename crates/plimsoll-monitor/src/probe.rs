@@ -42,6 +42,10 @@ mod mqtt;
 
 mod amqp;
 
+mod big_endian;
+
+mod kafka;
+
 mod nats;
 
 mod ber;
@@ -76,6 +80,7 @@ use plimsoll_client::AddressFilter;
 use crate::probe::reading::Reading;
 
 pub use crate::probe::amqp::AmqpProbe;
+pub use crate::probe::kafka::{KafkaMechanism, KafkaProbe};
 pub use crate::probe::context::{ProbeContext, Reach, ReachError, ReachOptions, TcpTarget};
 pub use crate::probe::database::DatabaseUrlError;
 pub use crate::probe::dns::{DnsProbe, DnsRecord, DnsRecordError};

@@ -21,7 +21,7 @@ use crate::random;
 use crate::state::Api;
 
 /// Kinds with the key of their target in a table, and what the target looks like.
-const KINDS: [(&str, &str, &str); 27] = [
+const KINDS: [(&str, &str, &str); 28] = [
     ("http", "url", "https://example.org/"),
     ("tcp", "to", "db.example.org:5432"),
     ("icmp", "to", "gateway.example.org"),
@@ -51,6 +51,7 @@ const KINDS: [(&str, &str, &str); 27] = [
         "url",
         "amqp://user:password@broker.example.org/vhost",
     ),
+    ("kafka", "url", "kafka://broker.example.org:9092"),
     ("nats", "url", "nats://broker.example.org"),
     ("ldap", "url", "ldap://directory.example.org"),
     ("snmp", "to", "switch.example.org"),

@@ -413,7 +413,7 @@ fn modules_of_a_file_of_blackbox_exporter_are_probes() {
     // Errors have their places.
     for (modules, place) in [
         (
-            "modules:\n  a:\n    prober: http\n    http: {proxy_url: 'http://p'}\n",
+            "modules:\n  a:\n    prober: http\n    http: {oauth2: {}}\n",
             "blackbox.yml:4:",
         ),
         (

@@ -202,6 +202,9 @@ fn http(block: &Block, directory: &Path) -> Module {
     module.set("redirects", if follows { 10 } else { 0 });
     credentials(block, directory, &mut module);
     reach(block, directory, &mut module);
+    if let Some(proxy) = block.text("proxy_url").filter(|proxy| !proxy.is_empty()) {
+        module.set("proxy", proxy);
+    }
     if block.boolean("enable_http3").unwrap_or(false) {
         block.wrong("enable_http3", "is not supported", Some("remove it"));
     }
@@ -233,13 +236,11 @@ fn http(block: &Block, directory: &Path) -> Module {
         &[
             ("body_file", "write the content as `body`"),
             ("oauth2", "write a token as `bearer_token`"),
+            ("proxy_from_environment", "write its URL as `proxy_url`"),
+            ("no_proxy", "write a module without `proxy_url` for these"),
             (
-                "proxy_url",
-                "check from a place that needs no proxy, by an agent",
-            ),
-            (
-                "proxy_from_environment",
-                "check from a place that needs no proxy, by an agent",
+                "proxy_connect_header",
+                "write user and password into `proxy_url`",
             ),
             ("http_headers", "write `headers`"),
             (
@@ -715,7 +716,7 @@ mod tests {
 
     #[test]
     fn what_is_not_carried_over_is_named_with_its_place_and_a_way_out() {
-        let text = "modules:\n  a:\n    prober: http\n    http:\n      proxy_url: http://p\n      valid_status_code: [200]\n  b:\n    prober: htp\n  c:\n    prober: dns\n    dns: {query_name: x}\nmodule: 1\n";
+        let text = "modules:\n  a:\n    prober: http\n    http:\n      oauth2: {}\n      valid_status_code: [200]\n  b:\n    prober: htp\n  c:\n    prober: dns\n    dns: {query_name: x}\nmodule: 1\n";
         let problems = Modules::parse(text, Path::new("")).unwrap_err();
         let found: Vec<_> = problems
             .iter()
@@ -724,7 +725,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                (5, "modules.a.http.proxy_url", true),
+                (5, "modules.a.http.oauth2", true),
                 (6, "modules.a.http.valid_status_code", true),
                 (8, "modules.b.prober", true),
                 (11, "modules.c.dns.query_type", true),

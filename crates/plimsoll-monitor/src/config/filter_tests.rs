@@ -7,7 +7,7 @@ use crate::probe::ProbeContext;
 
 /// Definitions of every kind with a connection to `PORT` of loopback, and whether its arrival there can be seen; nothing for
 /// kinds without connections.
-const DEFINITIONS: [(&str, Option<(&str, Seen)>); 28] = [
+const DEFINITIONS: [(&str, Option<(&str, Seen)>); 29] = [
     (
         "http",
         Some(("{ url = \"http://127.0.0.1:PORT/\"", Seen::Tcp)),
@@ -56,6 +56,10 @@ const DEFINITIONS: [(&str, Option<(&str, Seen)>); 28] = [
     (
         "amqp",
         Some(("{ url = \"amqp://127.0.0.1:PORT\"", Seen::Tcp)),
+    ),
+    (
+        "kafka",
+        Some(("{ url = \"kafka://127.0.0.1:PORT\"", Seen::Tcp)),
     ),
     (
         "nats",

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use plimsoll_client::AddressFamily;
+use plimsoll_client::{AddressFamily, Proxy};
 use plimsoll_client::check::Condition;
 use plimsoll_model::document::{Table, Value, as_text};
 use plimsoll_model::{Secret, parse_duration};
@@ -29,7 +29,7 @@ use crate::probe::{
 use crate::token::of_url;
 
 /// Every kind, by its key.
-pub(super) const KINDS: [&str; 28] = [
+pub(super) const KINDS: [&str; 29] = [
     "http",
     "tcp",
     "tls",
@@ -46,6 +46,7 @@ pub(super) const KINDS: [&str; 28] = [
     "redis",
     "mqtt",
     "amqp",
+    "kafka",
     "nats",
     "ldap",
     "snmp",
@@ -87,6 +88,7 @@ pub(super) struct ReachKey {
     family: AddressFamily,
     name_servers: Vec<SocketAddr>,
     alpn: &'static str,
+    proxy: Option<String>,
 }
 
 /// The kind of a monitor, and the names of its members.
@@ -152,6 +154,7 @@ pub(super) fn compile<'i>(
         "redis" => services::redis(value, context, settings),
         "mqtt" => services::mqtt(value, context, settings),
         "amqp" => services::amqp(value, context, settings),
+        "kafka" => services::kafka(value, context, settings),
         "nats" => services::nats(value, context, settings),
         "ldap" => services::ldap(value, context, settings),
         "snmp" => services::snmp(value, context, settings),
@@ -192,6 +195,18 @@ fn reach(
     alpn: &'static str,
     place: &Value<'_>,
 ) -> Option<Reach> {
+    reach_by(table, context, settings, alpn, place, None)
+}
+
+/// The same through a proxy, whose URL was checked.
+fn reach_by(
+    table: Option<&mut Table<'_>>,
+    context: &mut Context,
+    settings: &Defaults,
+    alpn: &'static str,
+    place: &Value<'_>,
+    proxy: Option<String>,
+) -> Option<Reach> {
     let mut key = ReachKey {
         timeout: settings.timeout,
         ca: None,
@@ -201,6 +216,7 @@ fn reach(
         family: AddressFamily::Any,
         name_servers: Vec::new(),
         alpn,
+        proxy,
     };
     if let Some(table) = table {
         key.ca = file(table, context, "ca");
@@ -247,10 +263,37 @@ fn reach(
             "" => Vec::new(),
             protocol => vec![protocol.as_bytes().to_vec()],
         },
+        proxy: key.proxy.as_ref().and_then(|proxy| proxy.parse().ok()),
     };
     let reach = place.check(Reach::new(options))?;
     context.reaches.insert(key, reach.clone());
     Some(reach)
+}
+
+/// The URL of a proxy, as written. What stands behind it is reached by names and addresses that nobody here sees, so that no
+/// limit on addresses holds there.
+#[expect(
+    clippy::option_option,
+    reason = "the outer one says that there was a problem, as for all that is compiled"
+)]
+fn proxy(table: &mut Table<'_>, context: &Context) -> Option<Option<String>> {
+    let Some(value) = table.take_value("proxy") else {
+        return Some(None);
+    };
+    of_this_machine(&value, context, "leads through a proxy")?;
+    if context.filter.is_some() {
+        let hint = "allow private addresses, or check from a place that needs no proxy";
+        return value.wrong_with(
+            "cannot be used where monitors may only reach public addresses",
+            Some(hint.to_owned()),
+        );
+    }
+    let text = as_text(&value)?;
+    if !text.contains("://") {
+        return value.wrong("must be a URL such as http://proxy.example.org:3128");
+    }
+    value.check(text.parse::<Proxy>())?;
+    Some(Some(text.to_owned()))
 }
 
 /// A file of this machine, which only the configuration file may name.
@@ -301,7 +344,11 @@ fn http(
         .and_then(|table| table.boolean("http2"))
         .unwrap_or(false);
     let alpn = if is_http2 { "h2" } else { "http/1.1" };
-    let reach = reach(table.as_mut(), context, settings, alpn, &url);
+    let proxy = match table.as_mut() {
+        Some(table) => proxy(table, context)?,
+        None => None,
+    };
+    let reach = reach_by(table.as_mut(), context, settings, alpn, &url, proxy);
     let mut options = HttpOptions {
         redirects: 10,
         keeps_body: needs_body,

@@ -10,6 +10,7 @@ use plimsoll_model::{Clock, Failure, FailureKind, Phase};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use crate::probe::big_endian::Fields;
 use crate::probe::context::{ProbeContext, Reach, timed};
 use crate::probe::database::{DatabaseScheme, DatabaseUrl, DatabaseUrlError};
 use crate::probe::reading::Reading;
@@ -240,54 +241,32 @@ async fn receive(stream: &mut Stream) -> Result<(u8, Vec<u8>), Failure> {
     Ok((head[0], content))
 }
 
-/// What is left of a frame.
-#[derive(Debug, Clone, Copy)]
-struct Fields<'a>(&'a [u8]);
+/// A text behind a length of 8 bits.
+fn short_text<'a>(fields: &mut Fields<'a>) -> Option<&'a [u8]> {
+    let length = fields.number8()?;
+    fields.bytes(length.into())
+}
 
-impl<'a> Fields<'a> {
-    fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count)?;
-        self.0 = rest;
-        Some(taken)
-    }
+/// What stands behind a length of 32 bits.
+fn long_text<'a>(fields: &mut Fields<'a>) -> Option<&'a [u8]> {
+    let length = fields.number32()?;
+    fields.bytes(usize::try_from(length).ok()?)
+}
 
-    fn number8(&mut self) -> Option<u8> {
-        Some(self.bytes(1)?[0])
-    }
-
-    fn number16(&mut self) -> Option<u16> {
-        self.bytes(2)?.try_into().map(u16::from_be_bytes).ok()
-    }
-
-    fn number32(&mut self) -> Option<u32> {
-        self.bytes(4)?.try_into().map(u32::from_be_bytes).ok()
-    }
-
-    fn short(&mut self) -> Option<&'a [u8]> {
-        let length = self.number8()?;
-        self.bytes(length.into())
-    }
-
-    fn long(&mut self) -> Option<&'a [u8]> {
-        let length = self.number32()?;
-        self.bytes(usize::try_from(length).ok()?)
-    }
-
-    /// A value of a table: its text, which is empty for other types.
-    fn value(&mut self) -> Option<&'a [u8]> {
-        let length = match self.number8()? {
-            b'S' => return self.long(),
-            b'A' | b'F' | b'x' => return self.long().map(|_| &[][..]),
-            b't' | b'b' | b'B' => 1,
-            b's' | b'u' | b'U' => 2,
-            b'I' | b'i' | b'f' => 4,
-            b'D' => 5,
-            b'L' | b'l' | b'd' | b'T' => 8,
-            b'V' => 0,
-            _ => return None,
-        };
-        self.bytes(length).map(|_| &[][..])
-    }
+/// A value of a table: its text, which is empty for other types.
+fn table_value<'a>(fields: &mut Fields<'a>) -> Option<&'a [u8]> {
+    let length = match fields.number8()? {
+        b'S' => return long_text(fields),
+        b'A' | b'F' | b'x' => return long_text(fields).map(|_| &[][..]),
+        b't' | b'b' | b'B' => 1,
+        b's' | b'u' | b'U' => 2,
+        b'I' | b'i' | b'f' => 4,
+        b'D' => 5,
+        b'L' | b'l' | b'd' | b'T' => 8,
+        b'V' => 0,
+        _ => return None,
+    };
+    fields.bytes(length).map(|_| &[][..])
 }
 
 /// Product, version and cluster of a broker, from its `connection.start`.
@@ -295,10 +274,10 @@ fn server_properties(arguments: &[u8]) -> Option<Value> {
     let mut fields = Fields(arguments);
     // The version of the protocol.
     fields.bytes(2)?;
-    let mut table = Fields(fields.long()?);
+    let mut table = Fields(long_text(&mut fields)?);
     let mut shown = json!({});
     while !table.0.is_empty() {
-        let (name, value) = (table.short()?, table.value()?);
+        let (name, value) = (short_text(&mut table)?, table_value(&mut table)?);
         let key = match name {
             b"product" => "product",
             b"version" => "version",
@@ -313,14 +292,14 @@ fn server_properties(arguments: &[u8]) -> Option<Value> {
 /// Messages and consumers of a queue.
 fn queue_counts(arguments: &[u8]) -> Option<(u32, u32)> {
     let mut fields = Fields(arguments);
-    fields.short()?;
+    short_text(&mut fields)?;
     Some((fields.number32()?, fields.number32()?))
 }
 
 /// Why a broker closes a connection or a channel.
 fn refusal(arguments: &[u8]) -> Option<String> {
     let mut fields = Fields(arguments);
-    let (code, text) = (fields.number16()?, fields.short()?);
+    let (code, text) = (fields.number16()?, short_text(&mut fields)?);
     let text = String::from_utf8_lossy(text);
     Some(format!("the broker reports: {text} ({code})"))
 }

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use plimsoll_client::fetch::{FetchLimits, Fetcher};
 use plimsoll_client::{
     AddressFamily, AddressFilter, ConnectOptions, ConnectPlan, ConnectPlanError, Connection,
-    Connector, Endpoint, EndpointError, Overrides, ReadBuffer, Resolver,
+    Connector, Endpoint, EndpointError, Overrides, Proxy, ProxyRules, ProxyScheme, ReadBuffer,
+    RequestForm, Resolver,
 };
 use plimsoll_model::{Clock, Failure, FailureKind, Phase};
 use plimsoll_wire::SystemClock;
@@ -85,6 +86,8 @@ pub struct ReachOptions {
     pub filter: Option<AddressFilter>,
     /// Protocols that are offered by ALPN.
     pub alpn: Vec<Vec<u8>>,
+    /// What stands between the monitor and its target.
+    pub proxy: Option<Proxy>,
 }
 
 /// Connection options of targets: compiled, shared by probes with the same options.
@@ -115,6 +118,17 @@ pub enum ReachError {
 impl Reach {
     /// Compiles `options`; fails if a file of TLS cannot be used, or if the filter does not allow a name server.
     pub fn new(options: ReachOptions) -> Result<Self, ReachError> {
+        let is_tls_proxy = |proxy: &Proxy| proxy.scheme() == ProxyScheme::Https;
+        let proxy_tls = if options.proxy.as_ref().is_some_and(is_tls_proxy) {
+            let settings = TlsSettings {
+                trust: options.trust.clone(),
+                alpn: vec![b"http/1.1".to_vec()],
+                ..TlsSettings::default()
+            };
+            Some(settings.compile()?)
+        } else {
+            None
+        };
         let settings = TlsSettings {
             trust: options.trust,
             identity: options.identity,
@@ -129,6 +143,10 @@ impl Reach {
             address_filter: options.filter.clone(),
             timeout: Some(options.timeout),
             server_name: options.server_name.clone(),
+            proxies: options
+                .proxy
+                .map_or_else(ProxyRules::none, ProxyRules::always),
+            proxy_tls,
             // The handshake is part of what is measured.
             full_handshakes: true,
             ..ConnectOptions::default()
@@ -147,6 +165,11 @@ impl Reach {
     /// Fetches documents; believes and reaches what the probe does.
     pub(super) fn fetcher(&self, limits: FetchLimits) -> Fetcher {
         Fetcher::over(Connector::new(Arc::clone(&self.plan)), limits)
+    }
+
+    /// The form of requests for `endpoint` over HTTP/1.
+    pub(super) fn request_form(&self, endpoint: &Endpoint) -> RequestForm {
+        self.plan.request_form(endpoint)
     }
 
     /// Finds addresses for probes that open no connection.

@@ -71,6 +71,9 @@ pub enum HttpProbeError {
     /// The same for HTTP/2.
     #[error(transparent)]
     Http2(#[from] h2::HeadError),
+    /// HTTP/2 without TLS has no form for proxies.
+    #[error("HTTP/2 on an http:// URL does not go through an HTTP proxy; use a SOCKS proxy, or none")]
+    Http2ByProxy,
 }
 
 impl From<RedirectedError> for HttpProbeError {
@@ -88,7 +91,7 @@ impl HttpProbe {
         let endpoint = Endpoint::parse(&options.url)?;
         // As the endpoint understood it: the scheme may be left out.
         let url = Url::parse(&endpoint.to_string())?;
-        let request = encode(&options, &endpoint)?;
+        let request = encode(&options, &endpoint, reach.request_form(&endpoint))?;
         Ok(Self {
             options,
             url,
@@ -136,7 +139,7 @@ impl HttpProbe {
             };
             let next = Endpoint::try_from(&redirect.url).map_err(HttpProbeError::from);
             let next = next.and_then(|endpoint| {
-                let form = RequestForm::Origin;
+                let form = self.reach.request_form(&endpoint);
                 let request = request.redirected(&redirect, &endpoint, form)?;
                 Ok((endpoint, request))
             });
@@ -271,7 +274,11 @@ fn decoded(coding: &str, content: &[u8]) -> Result<Vec<u8>, DecodeError> {
 }
 
 /// The first request.
-fn encode(options: &HttpOptions, endpoint: &Endpoint) -> Result<Request, HttpProbeError> {
+fn encode(
+    options: &HttpOptions,
+    endpoint: &Endpoint,
+    form: RequestForm,
+) -> Result<Request, HttpProbeError> {
     let mut fields: Vec<(String, String)> = options
         .fields
         .iter()
@@ -298,6 +305,9 @@ fn encode(options: &HttpOptions, endpoint: &Endpoint) -> Result<Request, HttpPro
     let (method, body) = (&options.method, options.body.as_deref());
     let (authority, path) = (endpoint.authority(), endpoint.path_and_query());
     if options.http2 {
+        if form != RequestForm::Origin {
+            return Err(HttpProbeError::Http2ByProxy);
+        }
         let scheme = match endpoint.scheme() {
             Scheme::Http => "http",
             Scheme::Https => "https",
@@ -306,5 +316,18 @@ fn encode(options: &HttpOptions, endpoint: &Endpoint) -> Result<Request, HttpPro
             method, scheme, authority, path, &fields, body,
         )?);
     }
-    Ok(Request::encode(method, path, authority, &fields, body)?)
+    match form {
+        RequestForm::Origin => Ok(Request::encode(method, path, authority, &fields, body)?),
+        RequestForm::Absolute {
+            proxy_authorization,
+        } => {
+            let login = proxy_authorization.iter();
+            fields.extend(login.map(|login| {
+                let value = login.expose().to_owned();
+                ("proxy-authorization".to_owned(), value)
+            }));
+            let target = endpoint.to_string();
+            Ok(Request::encode(method, &target, authority, &fields, body)?)
+        }
+    }
 }

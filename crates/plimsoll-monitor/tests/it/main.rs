@@ -4,8 +4,10 @@
 
 mod configuration;
 
+mod kafka_probes;
 mod mail_probes;
 
 mod probes;
+mod proxied_probes;
 
 mod service_probes;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_client::AddressFamily;
+use plimsoll_client::{AddressFamily, Proxy};
 use plimsoll_formats::yaml::{Content, Node};
 use plimsoll_model::{Secret, is_secret_field};
 use plimsoll_wire::tls::{IdentityFiles, Trust};
@@ -52,6 +52,8 @@ pub(super) struct Client {
     name_servers: Vec<SocketAddr>,
     identity: Option<(PathBuf, PathBuf)>,
     alpn: &'static str,
+    /// Of requests over HTTP alone, as in Gatus.
+    proxy: Option<Proxy>,
 }
 
 impl Endpoints {
@@ -333,6 +335,10 @@ impl Endpoints {
                 (Arc::new(SshProbe { target, reach }), false)
             }
             "ws" | "wss" => {
+                let client = Client {
+                    proxy: None,
+                    ..client
+                };
                 let reach = self.reach(block, client, "http/1.1")?;
                 let mut fields = headers;
                 if !fields
@@ -383,6 +389,7 @@ impl Endpoints {
             name_servers: Vec::new(),
             identity: None,
             alpn: "",
+            proxy: None,
         };
         let Some(given) = block.block("client") else {
             return client;
@@ -423,7 +430,17 @@ impl Endpoints {
             client.identity = file("certificate-file").zip(file("private-key-file"));
             tls.text("renegotiation");
         }
-        for key in ["oauth2", "identity-aware-proxy", "proxy-url", "tunnel"] {
+        if let Some(text) = given.text("proxy-url").filter(|text| !text.is_empty()) {
+            match text.parse() {
+                Ok(proxy) if text.contains("://") => client.proxy = Some(proxy),
+                _ => given.wrong(
+                    "proxy-url",
+                    "is not the URL of a proxy",
+                    Some("write one such as http://proxy.example.org:3128"),
+                ),
+            }
+        }
+        for key in ["oauth2", "identity-aware-proxy", "tunnel"] {
             // Without a value, as of a variable that is not set, it is not there for Gatus either.
             let is_empty =
                 |node: &Node| matches!(&node.content, Content::Text(text) if text.is_empty());
@@ -440,7 +457,12 @@ impl Endpoints {
     }
 
     fn reach(&mut self, block: &Block, client: Client, alpn: &'static str) -> Option<Reach> {
-        let client = Client { alpn, ..client };
+        let proxy = client.proxy.clone().filter(|_| alpn == "http/1.1");
+        let client = Client {
+            alpn,
+            proxy,
+            ..client
+        };
         if let Some((_, known)) = self.reaches.iter().find(|(known, _)| *known == client) {
             return Some(known.clone());
         }
@@ -465,6 +487,7 @@ impl Endpoints {
             } else {
                 vec![alpn.as_bytes().to_vec()]
             },
+            proxy: client.proxy.clone(),
         };
         let reach = checked(block, "client", Reach::new(options))?;
         self.reaches.push((client, reach.clone()));

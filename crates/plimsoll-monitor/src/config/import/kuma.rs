@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use plimsoll_model::document::toml_string;
 use serde_json::Value;
 
@@ -213,6 +212,10 @@ fn target(monitor: &Value, kind: &str, name: &str, imported: &mut Imported) -> O
             special(kuma_targets::grpc(monitor, is_tls, keyword), name, imported)
         }
         "snmp" => special(kuma_targets::snmp(monitor), name, imported),
+        "kafka-producer" => {
+            let is_tls = is(monitor, "kafkaProducerSsl", None);
+            special(kuma_targets::kafka(monitor, is_tls), name, imported)
+        }
         "rabbitmq" => special(kuma_targets::rabbitmq(monitor), name, imported),
         "redis" | "postgres" | "mysql" => {
             let Some(url) = text_of(monitor, "databaseConnectionString") else {
@@ -237,15 +240,9 @@ fn target(monitor: &Value, kind: &str, name: &str, imported: &mut Imported) -> O
                 imported.remark(name, why);
                 return None;
             }
-            let encoded = |key: &str| {
-                let text = text_of(monitor, key)?;
-                Some(utf8_percent_encode(text, NON_ALPHANUMERIC).to_string())
-            };
-            let login = match (encoded("mqttUsername"), encoded("mqttPassword")) {
-                (Some(user), Some(password)) => format!("{user}:{password}@"),
-                (Some(user), None) => format!("{user}@"),
-                _ => String::new(),
-            };
+            let [user, password] =
+                ["mqttUsername", "mqttPassword"].map(|key| text_of(monitor, key));
+            let login = kuma_targets::login(user, password);
             let port = port.map_or(String::new(), |port| format!(":{port}"));
             let mut pairs = vec![(
                 "url",

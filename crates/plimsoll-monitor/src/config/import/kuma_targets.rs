@@ -1,5 +1,6 @@
 //! Monitors of Uptime Kuma whose targets are machines and services with protocols of their own.
 
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use plimsoll_model::document::toml_string;
 use serde_json::Value;
 
@@ -117,6 +118,53 @@ fn full_name(service: &str, method: &str, proto: &str) -> String {
     let is_method = |known: &&str| known.eq_ignore_ascii_case(method);
     let method = after("rpc").find(is_method).unwrap_or(method);
     format!("{}/{method}", service.trim_start_matches('.'))
+}
+
+/// Who signs in, as a URL has it.
+pub(super) fn login(user: Option<&str>, password: Option<&str>) -> String {
+    let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    match (user.map(encoded), password.map(encoded)) {
+        (Some(user), Some(password)) => format!("{user}:{password}@"),
+        (Some(user), None) => format!("{user}@"),
+        _ => String::new(),
+    }
+}
+
+/// A list or an object, which a backup has as such and the store as a text.
+fn json_of(monitor: &Value, key: &str) -> Value {
+    match &monitor[key] {
+        Value::String(text) => serde_json::from_str(text).unwrap_or_default(),
+        value => value.clone(),
+    }
+}
+
+/// A topic, whose leaders are looked at in place of a message that is written.
+pub(super) fn kafka(monitor: &Value, is_tls: bool) -> Target {
+    let brokers = json_of(monitor, "kafkaProducerBrokers");
+    let Some(first) = brokers[0].as_str() else {
+        return Err("it has no brokers");
+    };
+    let mut remarks = vec!["writes a message there; here the topic has to be there, with a leader for each partition"];
+    if brokers[1].is_string() {
+        remarks.push("has several brokers there; here the first of them is asked");
+    }
+    let sasl = json_of(monitor, "kafkaProducerSaslOptions");
+    let mechanism = sasl["mechanism"].as_str().unwrap_or_default();
+    let mechanism = mechanism.to_ascii_uppercase();
+    let is_known = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"].contains(&&*mechanism);
+    let [user, password] = ["username", "password"].map(|key| sasl[key].as_str());
+    let login = login(user.filter(|_| is_known), password);
+    if !is_known && !["", "NONE"].contains(&&*mechanism) {
+        remarks.push("signs in there by a way that is not known here");
+    }
+    let scheme = if is_tls { "kafkas" } else { "kafka" };
+    let mut pairs = vec![("url", toml_string(&format!("{scheme}://{login}{first}")))];
+    let topic = text_of(monitor, "kafkaProducerTopic");
+    pairs.extend(topic.map(|topic| ("topic", toml_string(topic))));
+    if !login.is_empty() && mechanism != "PLAIN" {
+        pairs.push(("mechanism", toml_string(&mechanism)));
+    }
+    Ok((vec![("kafka", table(&pairs))], remarks))
 }
 
 /// The API of `RabbitMQ`'s management, which reports alarms of the whole cluster.

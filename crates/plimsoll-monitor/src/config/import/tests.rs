@@ -23,7 +23,7 @@ fn a_backup_of_uptime_kuma_becomes_a_file() {
             {"id": 3, "name": "db", "type": "port", "hostname": "db.local", "port": 5432, "interval": 60, "active": false},
             {"id": 4, "name": "db", "type": "dns", "hostname": "example.org", "dns_resolve_type": "MX", "dns_resolve_server": "1.1.1.1", "port": 53},
             {"id": 5, "name": "job", "type": "push", "pushToken": "Ab12Cd34Ef", "interval": 300},
-            {"id": 6, "name": "queue", "type": "kafka-producer"}
+            {"id": 6, "name": "game", "type": "gamedig"}
         ]}"#,
     );
     assert_eq!(
@@ -61,7 +61,7 @@ heartbeat = { every = "300s", token = "uptime-kuma-Ab12Cd34Ef" }
         [
             "db: is paused, so its lines are comments",
             "job: its job has to call /ping/uptime-kuma-Ab12Cd34Ef from now on",
-            "queue: is left out: the type `kafka-producer` is not supported",
+            "game: is left out: the type `gamedig` is not supported",
         ]
     );
 }
@@ -311,7 +311,10 @@ fn machines_and_services_of_uptime_kuma_are_probes() {
             {"name": "g", "type": "grpc-keyword", "grpcUrl": "g.example:443", "grpcEnableTls": 1, "grpcServiceName": "Health", "grpcMethod": "check",
              "grpcProtobuf": "syntax = \"proto3\";\npackage a.b;\nmessage E {}\nservice Health { rpc Check(E) returns (E); }", "grpcBody": "{}", "keyword": "SERVING"},
             {"name": "r", "type": "rabbitmq", "rabbitmqNodes": "[\"https://one.example:15672/\", \"https://two.example:15672/\"]",
-             "rabbitmqUsername": "u", "rabbitmqPassword": "p"}
+             "rabbitmqUsername": "u", "rabbitmqPassword": "p"},
+            {"name": "k", "type": "kafka-producer", "kafkaProducerBrokers": ["k1.example:9093", "k2.example:9093"], "kafkaProducerTopic": "orders",
+             "kafkaProducerSsl": true, "kafkaProducerSaslOptions": {"mechanism": "scram-sha-512", "username": "u", "password": "p@"}},
+            {"name": "l", "type": "kafka-producer", "kafkaProducerBrokers": "[\"k3.example:9092\"]", "kafkaProducerSaslOptions": {"mechanism": "None"}}
         ]}"#,
     );
     for line in [
@@ -321,6 +324,8 @@ fn machines_and_services_of_uptime_kuma_are_probes() {
         "snmp = { to = \"sw.example:161\", oid = \"1.3.6.1.2.1.1.3.0\", community = \"readers\" }\nexpect = [\"body.json($[0].value) > 100\"]",
         "grpc = { url = \"grpcs://g.example:443\", method = \"a.b.Health/Check\", body = \"{}\", proto = ",
         "expect = [\"body contains 'SERVING'\"]",
+        "kafka = { url = \"kafkas://u:p%40@k1.example:9093\", topic = \"orders\", mechanism = \"SCRAM-SHA-512\" }",
+        "kafka = { url = \"kafka://k3.example:9092\" }",
         "http = { url = \"https://one.example:15672/api/health/checks/alarms\", basic = \"u:p\" }\nexpect = [\"status == 200\"]",
     ] {
         assert!(text.contains(line), "{line} in {text}");
@@ -330,10 +335,12 @@ fn machines_and_services_of_uptime_kuma_are_probes() {
         "its container engine is not in the file",
         "only version 2c",
         "has several nodes there",
+        "has several brokers there",
+        "writes a message there",
     ] {
         assert!(all.contains(remark), "{remark} in {all}");
     }
-    assert_eq!(remarks.len(), 3, "{all}");
+    assert_eq!(remarks.len(), 6, "{all}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::config::kinds::{
 };
 use crate::config::monitor::Defaults;
 use crate::probe::{
-    AmqpProbe, DockerHost, DockerProbe, GrpcCall, GrpcProbe, LdapFilter, LdapProbe, LdapScope,
+    AmqpProbe, DockerHost, DockerProbe, GrpcCall, GrpcProbe, KafkaMechanism, KafkaProbe, LdapFilter, LdapProbe, LdapScope,
     LdapSearch, MqttProbe, MysqlProbe, NatsProbe, NtpProbe, ObjectId, PostgresProbe,
     PrometheusProbe, Reach, RedisProbe, SnmpProbe, SystemdProbe, TcpTarget, UnitState,
     is_container, is_unit,
@@ -102,6 +102,34 @@ pub(super) fn amqp(value: Value<'_>, context: &mut Context, settings: &Defaults)
     }
     let probed = url.check(AmqpProbe::new(as_text(&url)?, queue, reach?))?;
     Some(probe("amqp", probed))
+}
+
+pub(super) fn kafka(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<Kind> {
+    let (url, mut table) = target(value, "url")?;
+    let reach = reach(table.as_mut(), context, settings, "", &url);
+    let (mut topic, mut mechanism) = (None, Some(KafkaMechanism::default()));
+    if let Some(mut table) = table {
+        topic = table.text("topic");
+        if let Some(value) = table.take_value("mechanism") {
+            mechanism = kafka_mechanism(&value);
+        }
+        table.finish();
+    }
+    let text = as_text(&url)?;
+    let probed = url.check(KafkaProbe::new(text, topic, mechanism?, reach?))?;
+    Some(probe("kafka", probed))
+}
+
+fn kafka_mechanism(value: &Value<'_>) -> Option<KafkaMechanism> {
+    let name = as_text(value)?;
+    let mut all = KafkaMechanism::ALL.into_iter();
+    match all.find(|mechanism| mechanism.name() == name) {
+        Some(mechanism) => Some(mechanism),
+        None => {
+            let names = KafkaMechanism::ALL.map(KafkaMechanism::name).join("\", \"");
+            value.wrong(format!("`{name}` is not one of \"{names}\""))
+        }
+    }
 }
 
 pub(super) fn nats(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<Kind> {
