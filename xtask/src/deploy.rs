@@ -2,15 +2,17 @@
 //!
 //! - Unit files: `systemd-analyze verify` and `security`; then each command is started as systemd starts it, and has to report that it is ready,
 //!   alive, reloading and stopping.
+//! - Socket units: the server answers at the socket that systemd opened.
 //! - The chart: rendered by Helm and validated against the JSON schemas of the Kubernetes API; selectors, ports and mounts have to meet.
 //! - The manifests of `load --kubernetes`: by the same schemas.
-//! - The compose file: its gateway has to lead to its site and its mock.
+//! - The compose file: its commands run, its gateway leads to its site and its mock, and its monitor shows them.
 //! - Dashboards and alerts: `promtool`; then Prometheus scrapes running servers, and every query has to find something.
 
 mod chart;
 mod compose;
 mod fleet;
 mod metrics;
+mod sockets;
 mod units;
 
 use std::fs;
@@ -64,6 +66,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     fs::create_dir_all(&directory).map_err(|error| cannot("make", &directory, &error))?;
     let mut outcomes = vec![
         units::check(root, &program, &directory),
+        sockets::check(root, &program, &directory),
         compose::check(root, &program, &directory),
         metrics::check(root, &program, &directory),
     ];

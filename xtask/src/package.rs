@@ -12,6 +12,7 @@ mod files;
 mod image;
 mod program;
 mod sums;
+mod target;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use clap::Args;
 use serde_json::Value;
 
 use self::program::Programs;
+use self::target::Target;
 use crate::bench::target_directory;
 use crate::step::{self, cargo};
 use crate::{Failure, Outcome};
@@ -31,15 +33,16 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Package `plimsoll` and `plimsoll-packed` of this folder instead of building them
-    #[arg(long, value_name = "DIR")]
+    /// Package `plimsoll` and `plimsoll-packed` of this folder, made for this machine, instead of building them
+    #[arg(long, value_name = "DIR", conflicts_with = "target")]
     programs: Option<PathBuf>,
 
-    /// Package for this target
-    #[arg(long, value_name = "TRIPLE", default_value = program::TARGET)]
-    target: String,
+    /// Package for this target, repeatable [default: this machine's, and those that it has compilers for]
+    #[arg(long, value_name = "TRIPLE")]
+    target: Vec<String>,
 
-    /// Then run the program in an empty root, unpack the archive, install and remove the Debian package, and run the image
+    /// Then package again, run the program in an empty root, unpack the archive, install and remove the Debian package, and
+    /// run the image
     #[arg(long)]
     check: bool,
 }
@@ -48,7 +51,7 @@ pub(crate) struct Arguments {
 struct Release {
     /// Of the workspace.
     version: String,
-    target: String,
+    target: Target,
     /// When its commit was made, in seconds since 1970.
     epoch: u64,
     /// The commit.
@@ -57,7 +60,7 @@ struct Release {
 }
 
 impl Release {
-    fn of_commit(root: &Path, target: &str) -> Result<Self, Failure> {
+    fn of_commit(root: &Path, target: Target) -> Result<Self, Failure> {
         let metadata = metadata(root, &["--no-deps"])?;
         let packages = metadata["packages"].as_array().into_iter().flatten();
         let package = packages
@@ -72,7 +75,7 @@ impl Release {
         let epoch = git(&["log", "-1", "--format=%ct"])?;
         Ok(Self {
             version: text("version"),
-            target: target.to_owned(),
+            target,
             epoch: epoch
                 .parse()
                 .map_err(|_| format!("git has `{epoch}` as the time of the commit"))?,
@@ -83,50 +86,84 @@ impl Release {
 
     /// `plimsoll-1.2.3-x86_64-unknown-linux-gnu`
     fn name(&self) -> String {
-        format!("plimsoll-{}-{}", self.version, self.target)
+        format!("plimsoll-{}-{}", self.version, self.target.triple)
     }
+}
 
-    /// The processor as Debian and the Open Container Initiative call it.
-    fn architecture(&self) -> Result<&'static str, Failure> {
-        match self.target.split('-').next() {
-            Some("x86_64") => Ok("amd64"),
-            Some("aarch64") => Ok("arm64"),
-            _ => Err(format!("no packages are made for `{}`", self.target).into()),
-        }
-    }
+/// What packages of one target are made of.
+struct Made {
+    release: Release,
+    programs: Programs,
 }
 
 /// Runs the task.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
-    let release = Release::of_commit(root, &arguments.target)?;
     let target = target_directory(root)?;
     let out = arguments
         .out
         .clone()
         .unwrap_or_else(|| target.join("packages"));
     fs::create_dir_all(&out).map_err(|error| cannot("make", &out, &error))?;
-    let programs = match &arguments.programs {
-        Some(folder) => Programs::existing(folder)?,
-        None => Programs::build(root, &target, &release)?,
-    };
-    let staged = files::stage(root, &root.join(debian::STAGED), &programs)?;
-    let bill = bill::write(root, &out, &release)?;
-    let archive = archive::write(&out, &release, &staged)?;
-    let debian = debian::write(root, &out, &release)?;
-    let image = image::write(&out, &release, &programs)?;
-    let packages = [archive, debian, image.archive.clone(), bill];
+    let (made, left_out) = made(root, &target, arguments)?;
+    let packages = packages(root, &out, &made)?;
     sums::write(&out, &packages)?;
     println!();
-    for file in packages
-        .iter()
-        .chain([&programs.plimsoll, &programs.packed])
-    {
+    let programs = made.iter().flat_map(|it| [&it.programs.plimsoll, &it.programs.packed]);
+    for file in packages.iter().chain(programs) {
         println!("{:>8.1} MB  {}", megabytes(length(file)?), file.display());
     }
+    for target in left_out {
+        println!("   not made  {target}");
+    }
     if arguments.check {
-        check::run(&target, &out, &release, &programs, &packages)?;
+        let second = target.join(format!("packages-again-{}", std::process::id()));
+        fs::create_dir_all(&second).map_err(|error| cannot("make", &second, &error))?;
+        let again = self::packages(root, &second, &made)?;
+        let checked = check::run(root, &target, &made, &packages, &again);
+        // A leftover lies in the target directory.
+        fs::remove_dir_all(&second).ok();
+        checked?;
     }
     Ok(())
+}
+
+/// The programs of each target, and a line for each target that this machine cannot make.
+fn made(
+    root: &Path,
+    target_directory: &Path,
+    arguments: &Arguments,
+) -> Result<(Vec<Made>, Vec<String>), Failure> {
+    if let Some(folder) = &arguments.programs {
+        let release = Release::of_commit(root, Target::here()?)?;
+        let programs = Programs::existing(folder)?;
+        return Ok((vec![Made { release, programs }], Vec::new()));
+    }
+    let (targets, left_out) = if arguments.target.is_empty() {
+        Target::possible(root)?
+    } else {
+        let named = arguments.target.iter().map(|triple| Target::named(triple));
+        (named.collect::<Result<_, _>>()?, Vec::new())
+    };
+    let mut made = Vec::new();
+    for target in targets {
+        let release = Release::of_commit(root, target)?;
+        let programs = Programs::build(root, target_directory, &release)?;
+        made.push(Made { release, programs });
+    }
+    Ok((made, left_out))
+}
+
+/// Writes every package into `out`: those of each target, and one image for all.
+fn packages(root: &Path, out: &Path, made: &[Made]) -> Result<Vec<PathBuf>, Failure> {
+    let mut packages = Vec::new();
+    for Made { release, programs } in made {
+        let staged = files::stage(root, &root.join(debian::STAGED), release.target, programs)?;
+        packages.push(archive::write(out, release, &staged)?);
+        packages.push(debian::write(root, out, release)?);
+        packages.push(bill::write(root, out, release)?);
+    }
+    packages.push(image::write(out, made)?);
+    Ok(packages)
 }
 
 /// Cargo's metadata of the workspace.
@@ -149,3 +186,6 @@ fn megabytes(bytes: u64) -> f64 {
 fn cannot(verb: &str, path: &Path, error: &std::io::Error) -> Failure {
     format!("cannot {verb} {}: {error}", path.display()).into()
 }
+
+#[cfg(test)]
+mod tests;

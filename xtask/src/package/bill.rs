@@ -11,7 +11,7 @@ use crate::Failure;
 
 /// Writes `NAME.cdx.json`. Crates that only tests or build scripts use are left out.
 pub(super) fn write(root: &Path, out: &Path, release: &Release) -> Result<PathBuf, Failure> {
-    let metadata = metadata(root, &["--filter-platform", &release.target])?;
+    let metadata = metadata(root, &["--filter-platform", release.target.triple])?;
     let document = document(&metadata, release)?;
     let path = out.join(format!("{}.cdx.json", release.name()));
     let text = serde_json::to_string_pretty(&document).map_err(|error| error.to_string())?;
@@ -134,7 +134,7 @@ mod tests {
         });
         let release = Release {
             version: "1.0.0".into(),
-            target: "x86_64-unknown-linux-gnu".into(),
+            target: super::super::target::Target::named("x86_64-unknown-linux-gnu").unwrap(),
             epoch: 1_800_000_000,
             revision: String::new(),
             repository: String::new(),

@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use super::cannot;
 use super::program::Programs;
+use super::target::Target;
 use crate::step;
 use crate::{Failure, Outcome};
 
@@ -30,7 +30,12 @@ pub(super) const COMPLETIONS: [(&str, &str); 3] = [
 pub(super) struct Staged(pub(super) PathBuf);
 
 /// Makes the folder anew.
-pub(super) fn stage(root: &Path, folder: &Path, programs: &Programs) -> Result<Staged, Failure> {
+pub(super) fn stage(
+    root: &Path,
+    folder: &Path,
+    target: Target,
+    programs: &Programs,
+) -> Result<Staged, Failure> {
     if folder.exists() {
         fs::remove_dir_all(folder).map_err(|error| cannot("remove", folder, &error))?;
     }
@@ -38,14 +43,12 @@ pub(super) fn stage(root: &Path, folder: &Path, programs: &Programs) -> Result<S
     make(&man)?;
     copy(&programs.plimsoll, &folder.join("plimsoll"))?;
     copy(&programs.packed, &folder.join("plimsoll-packed"))?;
-    step::run(root, Command::new(&programs.plimsoll).arg("man").arg(&man))?;
+    let program = || target.command(&programs.plimsoll);
+    step::run(root, program().arg("man").arg(&man))?;
     for (shell, name) in COMPLETIONS {
         let shells = folder.join("completions").join(shell);
         make(&shells)?;
-        let text = step::output(
-            root,
-            Command::new(&programs.plimsoll).args(["completions", shell]),
-        )?;
+        let text = step::output(root, program().args(["completions", shell]))?;
         let file = shells.join(name);
         fs::write(&file, text).map_err(|error| cannot("write", &file, &error))?;
     }

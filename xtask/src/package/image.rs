@@ -1,7 +1,8 @@
-//! The image: an OCI image layout of one layer with the program, roots of certificates, and a user without rights.
+//! The image: an OCI image layout, for each processor of one layer with the program, roots of certificates, and a user without rights.
 //!
 //! Source: OCI image format 1.1, `image-layout.md`, `manifest.md`, `config.md`, `layer.md`.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use super::archive::Tarball;
 use super::program::Programs;
 use super::sums::hex;
-use super::{Release, cannot};
+use super::{Made, Release, cannot};
 use crate::{Failure, Outcome};
 
 /// The user of the image, `nonroot` as in distroless images.
@@ -26,62 +27,82 @@ const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
-/// An image, as a folder and in one file.
-pub(super) struct Image {
-    /// The image layout, as `podman pull oci-archive:FILE` and `skopeo copy` read it.
-    pub(super) archive: PathBuf,
+/// Writes `plimsoll-VERSION.oci.tar`, as `podman pull oci-archive:FILE` and `skopeo copy --all` read it: one image whose
+/// index has a manifest for each processor.
+pub(super) fn write(out: &Path, made: &[Made]) -> Result<PathBuf, Failure> {
+    let first = &made.first().ok_or("no programs were made")?.release;
+    let archive = out.join(name(first));
+    let mut blobs = Blobs::default();
+    let mut manifests = Vec::new();
+    for Made { release, programs } in made {
+        let layer = layer(release, programs)?;
+        let layer_descriptor = blobs.add(LAYER, layer.compressed);
+        let config = config(release, &layer.digest)?;
+        let config_descriptor = blobs.add(CONFIG, text(&config)?);
+        let manifest = json!({
+            "schemaVersion": 2,
+            "mediaType": MANIFEST,
+            "config": config_descriptor,
+            "layers": [layer_descriptor],
+            "annotations": labels(release),
+        });
+        let mut descriptor = blobs.add(MANIFEST, text(&manifest)?);
+        descriptor["platform"] = platform(release);
+        manifests.push(descriptor);
+    }
+    let index = |manifests: &[Value]| {
+        text(&json!({
+            "schemaVersion": 2,
+            "mediaType": INDEX,
+            "manifests": manifests,
+        }))
+    };
+    let mut image = blobs.add(INDEX, index(&manifests)?);
+    image["annotations"] =
+        json!({"org.opencontainers.image.ref.name": format!("plimsoll:{}", first.version)});
+    let mut tar = Tarball::new(Vec::new(), first.epoch);
+    tar.content(
+        br#"{"imageLayoutVersion":"1.0.0"}"#,
+        Path::new("oci-layout"),
+        0o644,
+    )?;
+    tar.content(&index(&[image])?, Path::new("index.json"), 0o644)?;
+    blobs.write(&mut tar)?;
+    fs::write(&archive, tar.finish()?).map_err(|error| cannot("write", &archive, &error))?;
+    Ok(archive)
 }
 
-/// Writes `NAME.oci.tar`.
-pub(super) fn write(out: &Path, release: &Release, programs: &Programs) -> Result<Image, Failure> {
-    let archive = out.join(format!("{}.oci.tar", release.name()));
-    let layer = layer(release, programs)?;
-    let mut blobs = Vec::new();
-    let mut blob = |media_type: &str, content: Vec<u8>| {
+/// `plimsoll-1.2.3.oci.tar`
+pub(super) fn name(release: &Release) -> String {
+    format!("plimsoll-{}.oci.tar", release.version)
+}
+
+/// The contents of an image, by their sums.
+#[derive(Default)]
+struct Blobs(BTreeMap<String, Vec<u8>>);
+
+impl Blobs {
+    /// Its descriptor.
+    fn add(&mut self, media_type: &str, content: Vec<u8>) -> Value {
         let digest = hex(&content);
         let descriptor = json!({
             "mediaType": media_type,
             "digest": format!("sha256:{digest}"),
             "size": content.len(),
         });
-        blobs.push((digest, content));
+        self.0.insert(digest, content);
         descriptor
-    };
-    let layer_descriptor = blob(LAYER, layer.compressed);
-    let config = config(release, &layer.digest)?;
-    let config_descriptor = blob(CONFIG, text(&config)?);
-    let manifest = json!({
-        "schemaVersion": 2,
-        "mediaType": MANIFEST,
-        "config": config_descriptor,
-        "layers": [layer_descriptor],
-        "annotations": labels(release),
-    });
-    let mut manifest_descriptor = blob(MANIFEST, text(&manifest)?);
-    manifest_descriptor["platform"] = platform(release)?;
-    manifest_descriptor["annotations"] =
-        json!({"org.opencontainers.image.ref.name": format!("plimsoll:{}", release.version)});
-    let index = json!({
-        "schemaVersion": 2,
-        "mediaType": INDEX,
-        "manifests": [manifest_descriptor],
-    });
-    let mut tar = Tarball::new(Vec::new(), release.epoch);
-    tar.content(
-        br#"{"imageLayoutVersion":"1.0.0"}"#,
-        Path::new("oci-layout"),
-        0o644,
-    )?;
-    tar.content(&text(&index)?, Path::new("index.json"), 0o644)?;
-    for folder in ["blobs", "blobs/sha256"] {
-        tar.folder(Path::new(folder), 0o755)?;
     }
-    blobs.sort();
-    for (digest, content) in &blobs {
-        tar.content(content, &Path::new("blobs/sha256").join(digest), 0o644)?;
+
+    fn write(&self, tar: &mut Tarball<Vec<u8>>) -> Outcome {
+        for folder in ["blobs", "blobs/sha256"] {
+            tar.folder(Path::new(folder), 0o755)?;
+        }
+        for (digest, content) in &self.0 {
+            tar.content(content, &Path::new("blobs/sha256").join(digest), 0o644)?;
+        }
+        Ok(())
     }
-    fs::write(&archive, tar.finish()?).map_err(|error| cannot("write", &archive, &error))?;
-    Ok(Image { archive })
 }
 
 struct Layer {
@@ -135,7 +156,7 @@ fn roots(tar: &mut Tarball<Vec<u8>>) -> Outcome {
 fn config(release: &Release, layer: &str) -> Result<Value, Failure> {
     let created = jiff::Timestamp::from_second(release.epoch.try_into().unwrap_or_default())
         .map_err(|error| error.to_string())?;
-    let mut config = platform(release)?;
+    let mut config = platform(release);
     config["created"] = created.to_string().into();
     config["config"] = json!({
         "User": format!("{USER}:{USER}"),
@@ -152,8 +173,8 @@ fn config(release: &Release, layer: &str) -> Result<Value, Failure> {
     Ok(config)
 }
 
-fn platform(release: &Release) -> Result<Value, Failure> {
-    Ok(json!({"architecture": release.architecture()?, "os": "linux"}))
+fn platform(release: &Release) -> Value {
+    json!({"architecture": release.target.architecture, "os": "linux"})
 }
 
 fn labels(release: &Release) -> Value {

@@ -5,21 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::target::Target;
 use super::{Release, cannot, length, megabytes};
-use crate::packages::{self, Package};
 use crate::step::{self, cargo};
 use crate::{Failure, Outcome};
 
-/// The default target.
-pub(super) const TARGET: &str = "x86_64-unknown-linux-gnu";
-
 /// The oldest glibc that the program may have inside: its start reads the addresses that [`Flags`] packs.
 const OLDEST_GLIBC: (u32, u32) = (2, 36);
-
-const BINUTILS: Package = Package {
-    program: "strip",
-    name: "binutils",
-};
 
 /// The most that the program may take, in bytes.
 const MOST_BYTES: u64 = 45_000_000;
@@ -48,19 +40,14 @@ impl Programs {
 
     /// Builds them with the C library inside.
     pub(super) fn build(root: &Path, target: &Path, release: &Release) -> Result<Self, Failure> {
-        let mut library = Command::new("rustc");
-        library.args(["--print", "target-libdir", "--target", &release.target]);
-        let library = step::output(root, &mut library)?;
-        if !Path::new(library.trim()).is_dir() {
-            let target = &release.target;
-            return Err(format!("the standard library for `{target}` is not installed: `rustup target add {target}`, and a C compiler for it").into());
-        }
+        release.target.prepare(root)?;
         check_glibc(root)?;
         let cold = cold_crates(root)?;
         let small = cold
             .iter()
             .map(|name| format!("profile.dist.package.\"{name}\".opt-level=\"s\""));
-        let flags = Flags::new(root)?;
+        let flags = Flags::new(root, release.target)?;
+        let triple = release.target.triple;
         let built = |profile: &str, package: &str, more: Vec<String>| {
             let mut command = cargo(&["build", "--locked", "--profile", profile]);
             command.args([
@@ -69,21 +56,22 @@ impl Programs {
                 "--bin",
                 package,
                 "--target",
-                &release.target,
+                triple,
             ]);
             let plain = [
-                format!("target.{}.rustflags={:?}", release.target, flags.rust),
+                format!("target.{triple}.rustflags={:?}", flags.rust),
                 format!("profile.{profile}.debug=false"),
             ];
-            for config in plain.into_iter().chain(more) {
+            let linker = release.target.linker();
+            let linker = linker.map(|linker| format!("target.{triple}.linker={linker:?}"));
+            for config in plain.into_iter().chain(linker).chain(more) {
                 command.args(["--config", &config]);
             }
             command.env("SOURCE_DATE_EPOCH", release.epoch.to_string());
             step::run(root, command.env("CFLAGS", &flags.c))?;
-            let file = target.join(&release.target).join(profile).join(package);
-            stripped(root, &file)
+            let file = target.join(triple).join(profile).join(package);
+            stripped(root, release.target, &file)
         };
-        packages::install(root, &[BINUTILS])?;
         Ok(Self {
             plimsoll: built("dist", "plimsoll", small.collect())?,
             packed: built("packed", "plimsoll-packed", Vec::new())?,
@@ -131,9 +119,9 @@ fn cold_crates(root: &Path) -> Result<Vec<String>, Failure> {
 }
 
 /// The program without its symbols, which the linker leaves in static ones.
-fn stripped(root: &Path, file: &Path) -> Result<PathBuf, Failure> {
+fn stripped(root: &Path, target: Target, file: &Path) -> Result<PathBuf, Failure> {
     let stripped = file.with_extension("stripped");
-    let mut strip = Command::new("strip");
+    let mut strip = Command::new(target.strip());
     strip.arg("--strip-all").arg("-o").arg(&stripped).arg(file);
     step::run(root, &mut strip)?;
     Ok(stripped)
@@ -172,7 +160,7 @@ struct Flags {
 impl Flags {
     /// Those of `.cargo/config.toml`, which they replace, with the C library linked in, and names in place of this machine's
     /// folders.
-    fn new(root: &Path) -> Result<Self, Failure> {
+    fn new(root: &Path, target: Target) -> Result<Self, Failure> {
         let file = root.join(".cargo/config.toml");
         let text = fs::read_to_string(&file).map_err(|error| cannot("read", &file, &error))?;
         let config: toml::Table = toml::from_str(&text).map_err(|error| error.to_string())?;
@@ -203,7 +191,11 @@ impl Flags {
             .map(|it| format!("--remap-path-prefix={it}"));
         let in_c = replaced.iter().map(|it| format!("-ffile-prefix-map={it}"));
         Ok(Self {
-            rust: usual.chain(fixed).chain(in_rust).collect(),
+            rust: usual
+                .chain(fixed)
+                .chain(target.linker_flags(root)?)
+                .chain(in_rust)
+                .collect(),
             c: in_c.collect::<Vec<_>>().join(" "),
         })
     }
