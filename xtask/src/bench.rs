@@ -1,9 +1,11 @@
 //! `cargo xtask bench NAME`: a benchmark of bench/, by `plimsoll compare` and nothing else.
 
+mod fleet;
 mod monitor;
 mod network;
 mod peers;
 mod plan;
+mod process;
 mod table;
 
 use std::ffi::OsStr;
@@ -26,7 +28,7 @@ pub(crate) use self::peers::{install as install_peers, k6 as install_k6};
 /// Which benchmark, and how
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// bench/NAME.toml, or `monitor`: checks beside Gatus and `blackbox_exporter`
+    /// bench/NAME.toml, `monitor`: checks beside Gatus and `blackbox_exporter`, or `fleet`: load from several agents
     name: String,
 
     /// Install the programs that it compares with
@@ -50,6 +52,9 @@ pub(crate) struct Arguments {
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     if arguments.name == "monitor" {
         return monitor::run(root, arguments);
+    }
+    if arguments.name == "fleet" {
+        return fleet::run(root, arguments);
     }
     let mut plan = Plan::read(&root.join("bench"), &arguments.name)?;
     plan.select(&arguments.cases)?;

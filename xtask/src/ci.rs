@@ -2,8 +2,9 @@
 
 use std::path::Path;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::clock::now;
 use crate::packages;
 use crate::step::{self, cargo};
 use crate::{Failure, Outcome, advisories, deploy, instructions, test, tidy};
@@ -131,14 +132,6 @@ fn all_tests(root: &Path) -> Outcome {
 
 fn counts(root: &Path) -> Outcome {
     instructions::run(root, &instructions::Arguments::of_tests())
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "how long a step took is reported, not tested"
-)]
-fn now() -> Instant {
-    Instant::now()
 }
 
 fn summary(results: &[(&str, bool, Duration)]) -> String {

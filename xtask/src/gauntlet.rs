@@ -6,7 +6,6 @@
 //! counts have to be equal always, and in every format.
 
 mod call;
-mod clock;
 mod figures;
 mod judge;
 mod server;
@@ -23,7 +22,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::Args;
 
 use self::call::{Unavailable, call};
-use self::clock::{now, wait};
 use self::figures::Outputs;
 use self::judge::{Row, rows};
 use self::server::Running;
@@ -31,6 +29,7 @@ use self::setup::{Load, Setup};
 use self::table::Table;
 use self::truth::{Truth, start};
 use crate::bench::target_directory;
+use crate::clock::{now, wait};
 use crate::step;
 use crate::{Failure, Outcome};
 

@@ -17,7 +17,10 @@ mod bench;
 mod book;
 mod chaos_table;
 mod ci;
+mod clock;
+mod compose;
 mod conformance;
+mod control_group;
 mod cost;
 mod deploy;
 /// The same that the lab and tests use.

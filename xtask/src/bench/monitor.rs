@@ -15,7 +15,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use super::process::cpu_seconds;
 use super::{Arguments, cannot, free_ports, target_directory};
+use crate::clock::wait;
 use crate::packages;
 use crate::server::Server;
 use crate::step;
@@ -31,9 +33,6 @@ const ENDPOINTS: usize = 500;
 /// What plimsoll may take of Gatus: an eighth of the CPU time, a quarter of the memory.
 const MOST_CPU: f64 = 1.0 / 8.0;
 const MOST_MEMORY: f64 = 1.0 / 4.0;
-
-/// Ticks of a second, as Linux reports CPU time.
-const TICKS: f64 = 100.0;
 
 /// Answers every request and closes the connection; counts them.
 struct Origin {
@@ -261,16 +260,16 @@ fn window(
     origin: &Origin,
     seconds: u64,
 ) -> Result<Taken, Failure> {
-    let (before, first) = (ticks(server.0.id())?, origin.count.load(Ordering::Relaxed));
+    let (before, first) = (cpu_seconds(server.0.id())?, origin.count.load(Ordering::Relaxed));
     wait(Duration::from_secs(seconds));
-    let (after, last) = (ticks(server.0.id())?, origin.count.load(Ordering::Relaxed));
+    let (after, last) = (cpu_seconds(server.0.id())?, origin.count.load(Ordering::Relaxed));
     if last == first {
         return Err(format!("{name} made no check").into());
     }
     Ok(Taken {
         name,
         checks: last - first,
-        micros: (after - before) / TICKS * 1e6,
+        micros: (after - before) * 1e6,
         memory: resident(server.0.id())?,
     })
 }
@@ -339,30 +338,10 @@ fn gatus(origin: u16, port: u16) -> String {
     text
 }
 
-/// CPU time of a process in ticks (proc(5)).
-fn ticks(pid: u32) -> Result<f64, Failure> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
-    let stat = stat.map_err(|error| format!("the process is gone: {error}"))?;
-    // The name of the program, in parentheses, may have spaces in it.
-    let fields = stat
-        .rsplit_once(')')
-        .map(|(_, rest)| rest.split_whitespace());
-    let mut times = fields.ok_or("the system reports no CPU time")?.skip(11);
-    let mut time = || times.next().and_then(|field| field.parse::<f64>().ok());
-    let (user, system) = (time(), time());
-    let whole = user.zip(system).map(|(user, system)| user + system);
-    Ok(whole.ok_or("the system reports no CPU time")?)
-}
-
 fn resident(pid: u32) -> Result<u64, Failure> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"));
     let status = status.map_err(|error| format!("the process is gone: {error}"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
     Ok(kilobytes.ok_or("the system does not report memory")? * 1024)
-}
-
-#[expect(clippy::disallowed_methods, reason = "a task measures by the clock")]
-fn wait(time: Duration) {
-    thread::sleep(time);
 }

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::clock::{now, wait};
 use super::setup::{Disturbance, Load};
 use crate::Failure;
+use crate::clock::{now, wait};
+use crate::control_group::ControlGroup;
 use crate::server::Server;
 
 /// No call takes longer than that.
@@ -66,7 +67,10 @@ pub(super) fn call(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let group = match disturbance {
-        Disturbance::Throttled(percent) => Some(Group::new(percent)?),
+        Disturbance::Throttled(percent) => Some(
+            ControlGroup::limited_to(percent)
+                .ok_or(Unavailable::Here("no control group can be limited"))?,
+        ),
         _ => None,
     };
     let neighbour = match disturbance {
@@ -201,44 +205,6 @@ fn busy() -> Result<Server, Failure> {
     Ok(Server(child.map_err(|error| {
         format!("cannot start a neighbour: {error}")
     })?))
-}
-
-/// A control group with a limit on processor time, which ends with the value.
-struct Group(PathBuf);
-
-impl Group {
-    /// In the hierarchy of either version, whichever has the controller.
-    fn new(percent: u32) -> Result<Self, Unavailable> {
-        let micros = 1_000 * percent;
-        let limits = [
-            ("/sys/fs/cgroup", "cpu.max", format!("{micros} 100000")),
-            ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", micros.to_string()),
-        ];
-        for (hierarchy, file, limit) in limits {
-            let folder = Path::new(hierarchy).join(format!("gauntlet-{}", std::process::id()));
-            if fs::create_dir(&folder).is_err() {
-                continue;
-            }
-            let group = Self(folder);
-            if group.0.join(file).exists() && fs::write(group.0.join(file), &limit).is_ok() {
-                return Ok(group);
-            }
-        }
-        Err(Unavailable::Here("no control group can be limited"))
-    }
-
-    fn add(&self, child: &Child) -> Result<(), Failure> {
-        let file = self.0.join("cgroup.procs");
-        let written = fs::write(&file, child.id().to_string());
-        written.map_err(|error| format!("{}: {error}", file.display()).into())
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // An empty group that stays does no harm.
-        fs::remove_dir(&self.0).ok();
-    }
 }
 
 /// The file from which libfaketime reads the time that the generator sees.

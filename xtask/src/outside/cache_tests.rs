@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::exchange::{request, serve};
 use super::{Bench, Results};
 use crate::Failure;
+use crate::clock::{now, wait};
 use crate::free_port::free_port;
 use crate::server::Server;
 
@@ -124,17 +125,13 @@ fn output(command: &mut Command) -> Result<Vec<u8>, Failure> {
     Ok(output.stdout)
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a task waits for a program that does not say when it is ready"
-)]
 fn wait_for(port: u16) -> Result<(), Failure> {
-    let begun = Instant::now();
+    let begun = now();
     while request(port, "GET", "/", &[], None).status == 0 {
         if begun.elapsed() > START {
             return Err("the server of the suite does not start".into());
         }
-        std::thread::sleep(Duration::from_millis(100));
+        wait(Duration::from_millis(100));
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use rustix::net::sockopt::set_socket_linger;
 
 use super::behaviour::{Accept, Behaviour, End, Pace, Reply, Turn};
 use super::log::{Ending, Entry, SharedLog};
-use crate::gauntlet::clock::{now, wait, wait_until};
+use crate::clock::{now, wait, wait_until};
 
 /// Serves until `is_over`; a connection that arrives then ends the loop.
 pub(super) fn serve(

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use super::behaviour::{Http2Behaviour, Http2Reply, Turn};
 use super::log::{Ending, Entry, SharedLog};
-use crate::gauntlet::clock::{now, wait_until};
+use crate::clock::{now, wait_until};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 

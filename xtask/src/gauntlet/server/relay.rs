@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::gauntlet::clock::wait;
+use crate::clock::wait;
 
 /// A relay that runs until the value is dropped.
 pub(super) struct Relay {

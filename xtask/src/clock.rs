@@ -1,20 +1,20 @@
-//! The clock that servers log by, and waiting on it.
+//! The clock of tasks, and waiting on it.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Now.
 #[expect(clippy::disallowed_methods, reason = "a task measures by the clock")]
-pub(super) fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
 /// Waits until `end`.
 #[expect(
     clippy::disallowed_methods,
-    reason = "a server of the gauntlet is slow on purpose"
+    reason = "servers of the gauntlet are slow on purpose, and programs do not say when they are ready"
 )]
-pub(super) fn wait_until(end: Instant) {
+pub(crate) fn wait_until(end: Instant) {
     while let Some(left) = end.checked_duration_since(now())
         && !left.is_zero()
     {
@@ -23,6 +23,6 @@ pub(super) fn wait_until(end: Instant) {
 }
 
 /// Waits for `time`.
-pub(super) fn wait(time: Duration) {
+pub(crate) fn wait(time: Duration) {
     wait_until(now() + time);
 }

@@ -1,0 +1,261 @@
+//! `cargo xtask bench fleet`: what a load from several agents carries, and what being one of a fleet costs.
+//!
+//! - Two agents with four tenths of a core each beside one: pairs of runs in turns, the median of their ratios.
+//! - The processor time of an agent beside that of `plimsoll load` with the same load, from /proc/PID/stat.
+//! - Reading and merging the ticks of a hundred agents: the benchmark `fleet_merge` of `plimsoll-bench`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::process::cpu_seconds;
+use super::{Arguments, cannot, free_ports, target_directory, write_section};
+use crate::clock::wait;
+use crate::control_group::ControlGroup;
+use crate::packages::{self, Package};
+use crate::server::{Server, wait_for};
+use crate::step;
+use crate::{Failure, Outcome};
+
+const NATS: Package = Package {
+    program: "nats-server",
+    name: "nats-server",
+};
+
+/// Of a core, for each agent.
+const QUOTA_PERCENT: u32 = 40;
+
+/// What two agents have to carry of one.
+const LEAST_RATIO: f64 = 1.9;
+
+/// The most that being an agent may add to the time of a load, of an agent's quota.
+const MOST_OF_AGENT: f64 = 0.01;
+
+/// Requests per second of the load whose cost is compared.
+const RATE: u32 = 2_000;
+
+/// A program with its broker and a server.
+struct Bench {
+    program: PathBuf,
+    broker: String,
+    url: String,
+    seconds: u32,
+    _processes: [Server; 2],
+}
+
+/// Runs the task.
+pub(super) fn run(root: &Path, arguments: &Arguments) -> Outcome {
+    packages::install(root, &[NATS])?;
+    let target = target_directory(root)?;
+    let build = ["build", "--profile", "dist", "--locked", "-p", "plimsoll"];
+    step::run(root, &mut step::cargo(&build))?;
+    let directory = target.join(format!("bench-fleet-{}", std::process::id()));
+    fs::create_dir_all(&directory).map_err(|error| cannot("create", &directory, &error))?;
+    let measured = Bench::start(&target.join("dist/plimsoll"), &directory, arguments.quick)
+        .and_then(|bench| measure(&bench, if arguments.quick { 1 } else { 5 }));
+    // A leftover lies in the target directory.
+    fs::remove_dir_all(&directory).ok();
+    let (mut text, mut missed) = measured?;
+    let merge = ["bench", "--locked", "-p", "plimsoll-bench", "--bench", "fleet_merge"];
+    let printed = step::output(root, &mut step::cargo(&merge))?;
+    println!("{printed}");
+    let figures = printed.lines().filter(|line| {
+        let starts = ["a tick has", "a tick takes", "100 agents", "1,000 agents"];
+        starts.iter().any(|start| line.starts_with(start))
+    });
+    for line in figures {
+        text.push_str(&format!("- {line}\n"));
+    }
+    missed.extend(merging(&printed));
+    println!("\n{text}");
+    if arguments.write {
+        write_section(&root.join("docs/benchmarks.md"), "fleet", &text)?;
+    }
+    if missed.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("limits not met: {}", missed.join("; ")).into())
+    }
+}
+
+/// Whether the ticks of a hundred agents, ten a second, take at most a tenth of a core.
+fn merging(printed: &str) -> Option<String> {
+    let line = printed
+        .lines()
+        .find_map(|line| line.strip_prefix("100 agents with ten ticks a second: "));
+    let percent = line.and_then(|line| line.split(' ').next()?.parse::<f64>().ok());
+    match percent {
+        None => Some("fleet_merge printed no share of a core".to_owned()),
+        Some(percent) if percent > 10.0 => Some(format!("merging takes {percent} % of a core")),
+        Some(_) => None,
+    }
+}
+
+/// The figures as a section of docs/benchmarks.md, and limits that are not met.
+fn measure(bench: &Bench, pairs: usize) -> Result<(String, Vec<String>), Failure> {
+    let mut missed = Vec::new();
+    let mut ratios = Vec::new();
+    let mut rates = Vec::new();
+    for pair in 0..pairs {
+        let (first, second) = if pair % 2 == 0 { (1, 2) } else { (2, 1) };
+        let one = bench.rate(first)?;
+        let other = bench.rate(second)?;
+        let (one, two) = if first == 1 { (one, other) } else { (other, one) };
+        println!("one agent {one:.0}/s, two {two:.0}/s, {:.3} times", two / one);
+        ratios.push(two / one);
+        rates.push(one);
+    }
+    let (ratio, rate) = (median(&mut ratios), median(&mut rates));
+    if ratio < LEAST_RATIO {
+        missed.push(format!("two agents carry {ratio:.2} times what one does"));
+    }
+    let alone = bench.cost(false)?;
+    let agent = bench.cost(true)?;
+    let added = (agent - alone).max(0.0);
+    let share = added / (f64::from(QUOTA_PERCENT) / 100.0);
+    if share > MOST_OF_AGENT {
+        missed.push(format!("being an agent takes {:.1} % of its time", share * 100.0));
+    }
+    let text = format!(
+        "## A load from several agents\n\n\
+         - two agents, {QUOTA_PERCENT} % of a core each: {ratio:.2} times the rate of one ({rate:.0}/s), median of {pairs} pairs; at least {LEAST_RATIO}\n\
+         - {RATE} requests a second: {:.1} ms of CPU a second as an agent, {:.1} ms as `plimsoll load`; the difference is {:.1} % of such an agent\n",
+        agent * 1e3,
+        alone * 1e3,
+        share * 100.0,
+    );
+    Ok((text, missed))
+}
+
+impl Bench {
+    fn start(program: &Path, directory: &Path, is_quick: bool) -> Result<Self, Failure> {
+        let [broker, origin] = free_ports()?;
+        let mut nats = Command::new("nats-server");
+        nats.args(["-js", "-a", "127.0.0.1", "-p", &broker.to_string(), "-sd"])
+            .arg(directory)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut server = Command::new(program);
+        server
+            .args(["origin", "--port", &origin.to_string()])
+            .stdout(Stdio::null());
+        let processes = [Server::start(&mut nats)?, Server::start(&mut server)?];
+        wait_for(broker)?;
+        wait_for(origin)?;
+        Ok(Self {
+            program: program.to_owned(),
+            broker: format!("nats://127.0.0.1:{broker}"),
+            url: format!("http://127.0.0.1:{origin}/"),
+            seconds: if is_quick { 2 } else { 5 },
+            _processes: processes,
+        })
+    }
+
+    /// An agent that ends after one run.
+    fn agent(&self, name: &str) -> Result<Server, Failure> {
+        let mut agent = Command::new(&self.program);
+        agent.args(["agent", "--once", "--cores", "1", "--name", name]);
+        agent.args(["--nats", &self.broker]);
+        Server::start(agent.stdout(Stdio::null()).stderr(Stdio::null()))
+    }
+
+    /// The coordinator of a run.
+    fn load(&self, agents: usize, load: &[&str]) -> Result<Command, Failure> {
+        let mut command = Command::new(&self.program);
+        command.args(["load", "--json", "--fleet", &self.broker]);
+        command.args(["--agents", &agents.to_string(), "--most-spread", "5s"]);
+        command.args(load).arg(&self.url);
+        Ok(command)
+    }
+
+    /// Requests per second of so many agents, each within its quota, over a closed loop of 16 connections each.
+    fn rate(&self, agents: usize) -> Result<f64, Failure> {
+        let mut groups = Vec::new();
+        for number in 0..agents {
+            let group = ControlGroup::limited_to(QUOTA_PERCENT);
+            let group = group.ok_or("no control group can be limited on this machine")?;
+            let agent = self.agent(&format!("agent-{number}"))?;
+            group.add(&agent.0)?;
+            // The group ends after its process.
+            groups.push((agent, group));
+        }
+        let connections = (16 * agents).to_string();
+        let time = format!("{}s", self.seconds);
+        let mut command = self.load(agents, &["-c", &connections, "-z", &time])?;
+        // The generator is the limit here, which is a caution and no failure.
+        let printed = step::output(Path::new("/"), &mut command)?;
+        let summary: Value = serde_json::from_str(&printed).map_err(|error| error.to_string())?;
+        let rate = summary["requests_per_second"].as_f64();
+        Ok(rate.ok_or("the summary has no requests_per_second")?)
+    }
+
+    /// Processor time of a second of an open loop, in seconds: what a longer run takes more than a shorter one.
+    ///
+    /// - `is_agent`: of an agent; otherwise of `plimsoll load` with the same load.
+    fn cost(&self, is_agent: bool) -> Result<f64, Failure> {
+        let (short, long) = (self.seconds, 3 * self.seconds);
+        let spent = |seconds: u32| -> Result<f64, Failure> {
+            let rate = RATE.to_string();
+            let time = format!("{seconds}s");
+            let load = ["-c", "16", "-q", &rate, "-z", &time];
+            if is_agent {
+                let agent = self.agent("agent")?;
+                let mut coordinator = self.load(1, &load)?;
+                let coordinator = Server::start(coordinator.stdout(Stdio::null()))?;
+                spent_beside(agent, coordinator)
+            } else {
+                let mut alone = Command::new(&self.program);
+                alone.args(["load", "--json", "-t", "1"]).args(load).arg(&self.url);
+                let alone = Server::start(alone.stdout(Stdio::null()))?;
+                spent_until_end(alone)
+            }
+        };
+        let (short_spent, long_spent) = (spent(short)?, spent(long)?);
+        Ok((long_spent - short_spent) / f64::from(long - short))
+    }
+}
+
+/// Processor time of a process until it ends, in seconds.
+fn spent_until_end(mut process: Server) -> Result<f64, Failure> {
+    let mut last = 0.0;
+    loop {
+        if process.0.try_wait().map_err(|error| error.to_string())?.is_some() {
+            return Ok(last);
+        }
+        // A process that has ended meanwhile has no figures.
+        last = cpu_seconds(process.0.id()).unwrap_or(last);
+        wait(Duration::from_millis(20));
+    }
+}
+
+/// The same of an agent, whose coordinator is waited for too.
+fn spent_beside(agent: Server, mut coordinator: Server) -> Result<f64, Failure> {
+    let spent = spent_until_end(agent)?;
+    let status = coordinator.0.wait().map_err(|error| error.to_string())?;
+    if status.success() {
+        Ok(spent)
+    } else {
+        Err(format!("the coordinator ended with {status}").into())
+    }
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_of_a_core_is_read_from_what_the_benchmark_prints() {
+        let printed = |percent: &str| format!("a\n100 agents with ten ticks a second: {percent} % of a core\nb\n");
+        assert_eq!(merging(&printed("9.9")), None);
+        assert!(merging(&printed("10.4")).unwrap().contains("10.4"));
+        assert!(merging("").is_some());
+    }
+}
