@@ -7,6 +7,7 @@ use std::time::Duration;
 use plimsoll_observe::{Machine, ObservePlan, SampleServer, SampleServerError, TargetPattern};
 use plimsoll_wire::tls::CertificateFiles;
 
+use crate::commands::serving::keep_private;
 use crate::exit::Exit;
 use crate::flags::{Problems, listen_address, token_in};
 use crate::problem::{Failed, Problem};
@@ -59,6 +60,7 @@ Examples:
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
+    keep_private()?;
     let mut problems = Problems::default();
     let token = args.token_file.as_deref();
     let token = token.and_then(|file| problems.value("--token-file", token_in(file)));

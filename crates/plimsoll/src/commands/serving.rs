@@ -36,7 +36,6 @@ use tokio::time::{Interval, MissedTickBehavior};
 use crate::commands::gateway::import;
 pub(crate) use crate::commands::serving::confinement::ConfinementArgs;
 use crate::commands::serving::confinement::Sandbox;
-#[cfg(feature = "monitor")]
 pub(crate) use crate::commands::serving::confinement::keep_private;
 use crate::commands::serving::keeping::{KeepCertificates, MakeKeeper};
 use crate::commands::serving::takeover::{Predecessor, Successors};

@@ -183,12 +183,15 @@ fn a_user_that_cannot_be_had_is_refused() {
 fn every_server_dumps_no_core_and_keeps_its_files_private() {
     let folder = Folder::new();
     let file = folder.write("plimsoll.toml", &up("hello", ""));
-    let served = Served::start(&["up", &file]);
-    all_threads_have(&served, "Umask", "0077");
-    let limits = fs::read_to_string(format!("/proc/{}/limits", served.child.id())).unwrap();
-    let core = limits.lines().find(|line| line.starts_with("Max core"));
-    let words: Vec<_> = core.unwrap().split_whitespace().collect();
-    assert_eq!(words[4..6], ["0", "0"], "{limits}");
+    let observe = ["observe", "--listen", "127.0.0.1:0", "--allow", "pid"];
+    for arguments in [&["up", &file][..], &observe] {
+        let served = Served::start(arguments);
+        all_threads_have(&served, "Umask", "0077");
+        let limits = fs::read_to_string(format!("/proc/{}/limits", served.child.id())).unwrap();
+        let core = limits.lines().find(|line| line.starts_with("Max core"));
+        let words: Vec<_> = core.unwrap().split_whitespace().collect();
+        assert_eq!(words[4..6], ["0", "0"], "{arguments:?}: {limits}");
+    }
 }
 
 /// Whether the kernel can do what `--sandbox` needs.

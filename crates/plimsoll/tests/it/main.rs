@@ -13,6 +13,9 @@ mod docs;
 #[cfg(target_os = "linux")]
 mod tutorials;
 
+#[cfg(unix)]
+mod action;
+
 mod redirects;
 
 mod nginx;
@@ -81,6 +84,9 @@ mod live;
 
 #[cfg(all(feature = "site", target_os = "linux"))]
 mod observe;
+
+#[cfg(all(feature = "site", target_os = "linux"))]
+mod instrument_pages;
 
 mod load;
 

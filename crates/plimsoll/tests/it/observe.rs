@@ -21,11 +21,11 @@ fn observe(flags: &[&str]) -> Served {
 }
 
 /// A program that answers requests, in a process of its own.
-fn server() -> Served {
+pub(crate) fn server() -> Served {
     Served::start(&["origin"])
 }
 
-fn pid(served: &Served) -> String {
+pub(crate) fn pid(served: &Served) -> String {
     served.child.id().to_string()
 }
 
