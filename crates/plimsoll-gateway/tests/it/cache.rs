@@ -433,6 +433,27 @@ fn variants_are_of_what_the_server_sees() {
 }
 
 #[test]
+fn what_the_cache_did_is_a_place_of_responses() {
+    let origin = Origin::scripted(Script::serve(
+        "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 5\r\n\r\nhello",
+    ));
+    let served = Served::routes(&format!(
+        r#"
+        [[route]]
+        response_headers = {{ set = {{ x-cache-status = "{{cache.status}}" }} }}
+        proxy = {{ to = "{}", cache = true }}
+        "#,
+        origin.url("").trim_end_matches('/'),
+    ));
+    let status = || {
+        let received = get(served.address(), "/");
+        received.field("x-cache-status").map(str::to_owned)
+    };
+    assert_eq!(status().as_deref(), Some("MISS"));
+    assert_eq!(status().as_deref(), Some("HIT"));
+}
+
+#[test]
 fn requests_are_kept_apart_and_kept_out_by_places() {
     let bench = bench(
         "{ default_lifetime = \"1h\", key = \"{cookie:lang}\", skip = [\"{cookie:session}\", \"{query:fresh}\"] }",

@@ -38,6 +38,8 @@ mod gateway;
 
 mod gateway_page;
 
+mod cache_killed;
+
 mod browser;
 mod mock_record;
 
