@@ -119,8 +119,8 @@ pub(crate) fn read(root: &Path, directory: &Path) -> Result<Composition, Failure
 fn described(path: &Path) -> Result<Vec<(String, Described)>, Failure> {
     let text = fs::read_to_string(path)
         .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    let file: File = serde_saphyr::from_str(&text)
-        .map_err(|error| format!("{}: {error}", path.display()))?;
+    let file: File =
+        serde_saphyr::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
     let ours = file.services.into_iter();
     let ours = ours.filter(|(_, service)| service.image.contains("/plimsoll:"));
     Ok(ours.collect())
@@ -169,7 +169,9 @@ fn place(
     for volume in &described.volumes {
         let parts: Vec<&str> = volume.split(':').collect();
         let [source, target, "ro"] = parts[..] else {
-            return Err(format!("compose.yaml: `{volume}` of `{name}` is not SOURCE:TARGET:ro").into());
+            return Err(
+                format!("compose.yaml: `{volume}` of `{name}` is not SOURCE:TARGET:ro").into(),
+            );
         };
         let mut source = folder.join(source);
         if source.is_file() {
@@ -180,7 +182,9 @@ fn place(
                 .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
             source = file;
         } else if !source.is_dir() {
-            return Err(format!("compose.yaml: `{name}` mounts {volume}, and that is not there").into());
+            return Err(
+                format!("compose.yaml: `{name}` mounts {volume}, and that is not there").into(),
+            );
         }
         let target = target.to_owned();
         mounts.push(Mount { source, target });
@@ -267,7 +271,9 @@ pub(crate) fn expect_answers(root: &Path, composition: &Composition) -> Outcome 
         let url = format!("http://127.0.0.1:{port}{path}");
         let content = step::output(root, curl.arg(url))?;
         if !content.contains(expected) {
-            return Err(format!("compose: {path} of {service} has no {expected}: {content}").into());
+            return Err(
+                format!("compose: {path} of {service} has no {expected}: {content}").into(),
+            );
         }
     }
     Ok(())
@@ -280,7 +286,9 @@ mod tests {
     #[test]
     fn each_service_has_ports_of_its_own_and_is_found_by_others() {
         let mut addresses = Addresses::new(["site", "mock"].into_iter()).unwrap();
-        let (site, first) = addresses.replace("site", "0.0.0.0:8080 0.0.0.0:9090").unwrap();
+        let (site, first) = addresses
+            .replace("site", "0.0.0.0:8080 0.0.0.0:9090")
+            .unwrap();
         let (mock, _) = addresses.replace("mock", "0.0.0.0:8080").unwrap();
         let (gateway, listens) = addresses
             .replace("gateway", "http://site:8080/ http://mock:8080 website:80")
@@ -289,7 +297,10 @@ mod tests {
         assert_eq!(ports[0], format!("127.0.0.1:{}", first.unwrap()));
         assert_ne!(ports[0], ports[1]);
         assert_ne!(ports[0], mock);
-        assert_eq!(gateway, format!("http://{}/ http://{mock} website:80", ports[0]));
+        assert_eq!(
+            gateway,
+            format!("http://{}/ http://{mock} website:80", ports[0])
+        );
         assert_eq!(listens, None);
     }
 
@@ -298,12 +309,22 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let directory = tempfile::tempdir().unwrap();
         let composition = read(root, directory.path()).unwrap();
-        let names: Vec<&str> = composition.servers.iter().map(|service| service.name.as_str()).collect();
+        let names: Vec<&str> = composition
+            .servers
+            .iter()
+            .map(|service| service.name.as_str())
+            .collect();
         assert_eq!(names, ["gateway", "mock", "monitor", "site"]);
         assert_eq!(composition.load_test[0], "loadtest");
         let gateway = &composition.servers[0];
         let file = fs::read_to_string(&gateway.mounts[0].source).unwrap();
-        assert!(!file.contains("site:8080") && file.contains("127.0.0.1:"), "{file}");
-        assert_eq!(gateway.local_command()[1], gateway.mounts[0].source.display().to_string());
+        assert!(
+            !file.contains("site:8080") && file.contains("127.0.0.1:"),
+            "{file}"
+        );
+        assert_eq!(
+            gateway.local_command()[1],
+            gateway.mounts[0].source.display().to_string()
+        );
     }
 }

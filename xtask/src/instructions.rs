@@ -158,7 +158,10 @@ fn compare(root: &Path, arguments: &Arguments, plan: &Plan) -> Outcome {
     }
     if !unknown.is_empty() {
         let unknown = unknown.join(", ");
-        return Err(format!("no figure of the profile `{profile}` is recorded: {unknown}; --write records them").into());
+        return Err(format!(
+            "no figure of the profile `{profile}` is recorded: {unknown}; --write records them"
+        )
+        .into());
     }
     if grown.is_empty() {
         return Ok(());

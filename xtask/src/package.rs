@@ -108,7 +108,9 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     let packages = packages(root, &out, &made)?;
     sums::write(&out, &packages)?;
     println!();
-    let programs = made.iter().flat_map(|it| [&it.programs.plimsoll, &it.programs.packed]);
+    let programs = made
+        .iter()
+        .flat_map(|it| [&it.programs.plimsoll, &it.programs.packed]);
     for file in packages.iter().chain(programs) {
         println!("{:>8.1} MB  {}", megabytes(length(file)?), file.display());
     }

@@ -184,12 +184,16 @@ fn merging(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("fleet_merge");
     group.throughput(Throughput::Elements(AGENTS as u64));
     let mut at_us = TICKS * SECOND;
-    group.bench_with_input(BenchmarkId::from_parameter(AGENTS), &messages, |bench, messages| {
-        bench.iter(|| {
-            at_us += SECOND;
-            merge(&mut merger, messages, at_us);
-        });
-    });
+    group.bench_with_input(
+        BenchmarkId::from_parameter(AGENTS),
+        &messages,
+        |bench, messages| {
+            bench.iter(|| {
+                at_us += SECOND;
+                merge(&mut merger, messages, at_us);
+            });
+        },
+    );
     group.finish();
 }
 

@@ -1,5 +1,7 @@
 //! Requests to an API in JSON that lists something and reports changes: of a container engine, Kubernetes, Consul.
 
+pub mod containers;
+
 use std::fs;
 use std::io;
 use std::path::PathBuf;

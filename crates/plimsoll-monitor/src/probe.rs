@@ -80,7 +80,6 @@ use plimsoll_client::AddressFilter;
 use crate::probe::reading::Reading;
 
 pub use crate::probe::amqp::AmqpProbe;
-pub use crate::probe::kafka::{KafkaMechanism, KafkaProbe};
 pub use crate::probe::context::{ProbeContext, Reach, ReachError, ReachOptions, TcpTarget};
 pub use crate::probe::database::DatabaseUrlError;
 pub use crate::probe::dns::{DnsProbe, DnsRecord, DnsRecordError};
@@ -90,6 +89,7 @@ pub use crate::probe::gatus_condition::{GatusCondition, GatusConditionError};
 pub use crate::probe::grpc::{GrpcCall, GrpcCallError, GrpcProbe};
 pub use crate::probe::http::{HttpOptions, HttpProbe, HttpProbeError};
 pub use crate::probe::icmp::IcmpProbe;
+pub use crate::probe::kafka::{KafkaMechanism, KafkaProbe};
 pub use crate::probe::known_secrets::KnownSecrets;
 pub use crate::probe::ldap::{LdapFilter, LdapFilterError, LdapProbe, LdapScope, LdapSearch};
 pub use crate::probe::mqtt::MqttProbe;

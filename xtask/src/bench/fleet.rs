@@ -59,7 +59,14 @@ pub(super) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     // A leftover lies in the target directory.
     fs::remove_dir_all(&directory).ok();
     let (mut text, mut missed) = measured?;
-    let merge = ["bench", "--locked", "-p", "plimsoll-bench", "--bench", "fleet_merge"];
+    let merge = [
+        "bench",
+        "--locked",
+        "-p",
+        "plimsoll-bench",
+        "--bench",
+        "fleet_merge",
+    ];
     let printed = step::output(root, &mut step::cargo(&merge))?;
     println!("{printed}");
     let figures = printed.lines().filter(|line| {
@@ -103,8 +110,15 @@ fn measure(bench: &Bench, pairs: usize) -> Result<(String, Vec<String>), Failure
         let (first, second) = if pair % 2 == 0 { (1, 2) } else { (2, 1) };
         let one = bench.rate(first)?;
         let other = bench.rate(second)?;
-        let (one, two) = if first == 1 { (one, other) } else { (other, one) };
-        println!("one agent {one:.0}/s, two {two:.0}/s, {:.3} times", two / one);
+        let (one, two) = if first == 1 {
+            (one, other)
+        } else {
+            (other, one)
+        };
+        println!(
+            "one agent {one:.0}/s, two {two:.0}/s, {:.3} times",
+            two / one
+        );
         ratios.push(two / one);
         rates.push(one);
     }
@@ -117,7 +131,10 @@ fn measure(bench: &Bench, pairs: usize) -> Result<(String, Vec<String>), Failure
     let added = (agent - alone).max(0.0);
     let share = added / (f64::from(QUOTA_PERCENT) / 100.0);
     if share > MOST_OF_AGENT {
-        missed.push(format!("being an agent takes {:.1} % of its time", share * 100.0));
+        missed.push(format!(
+            "being an agent takes {:.1} % of its time",
+            share * 100.0
+        ));
     }
     let text = format!(
         "## A load from several agents\n\n\
@@ -208,7 +225,10 @@ impl Bench {
                 spent_beside(agent, coordinator)
             } else {
                 let mut alone = Command::new(&self.program);
-                alone.args(["load", "--json", "-t", "1"]).args(load).arg(&self.url);
+                alone
+                    .args(["load", "--json", "-t", "1"])
+                    .args(load)
+                    .arg(&self.url);
                 let alone = Server::start(alone.stdout(Stdio::null()))?;
                 spent_until_end(alone)
             }
@@ -222,7 +242,12 @@ impl Bench {
 fn spent_until_end(mut process: Server) -> Result<f64, Failure> {
     let mut last = 0.0;
     loop {
-        if process.0.try_wait().map_err(|error| error.to_string())?.is_some() {
+        if process
+            .0
+            .try_wait()
+            .map_err(|error| error.to_string())?
+            .is_some()
+        {
             return Ok(last);
         }
         // A process that has ended meanwhile has no figures.
@@ -253,7 +278,9 @@ mod tests {
 
     #[test]
     fn the_share_of_a_core_is_read_from_what_the_benchmark_prints() {
-        let printed = |percent: &str| format!("a\n100 agents with ten ticks a second: {percent} % of a core\nb\n");
+        let printed = |percent: &str| {
+            format!("a\n100 agents with ten ticks a second: {percent} % of a core\nb\n")
+        };
         assert_eq!(merging(&printed("9.9")), None);
         assert!(merging(&printed("10.4")).unwrap().contains("10.4"));
         assert!(merging("").is_some());

@@ -260,9 +260,15 @@ fn window(
     origin: &Origin,
     seconds: u64,
 ) -> Result<Taken, Failure> {
-    let (before, first) = (cpu_seconds(server.0.id())?, origin.count.load(Ordering::Relaxed));
+    let (before, first) = (
+        cpu_seconds(server.0.id())?,
+        origin.count.load(Ordering::Relaxed),
+    );
     wait(Duration::from_secs(seconds));
-    let (after, last) = (cpu_seconds(server.0.id())?, origin.count.load(Ordering::Relaxed));
+    let (after, last) = (
+        cpu_seconds(server.0.id())?,
+        origin.count.load(Ordering::Relaxed),
+    );
     if last == first {
         return Err(format!("{name} made no check").into());
     }

@@ -19,11 +19,14 @@ pub(super) fn check(root: &Path, program: &Path, directory: &Path) -> Outcome {
     }
     compose::expect_answers(root, &composition)?;
     drop(processes);
-    let few = composition.load_test.iter().map(|word| match word.as_str() {
-        "50000" => "50",
-        "30s" => "1s",
-        word => word,
-    });
+    let few = composition
+        .load_test
+        .iter()
+        .map(|word| match word.as_str() {
+            "50000" => "50",
+            "30s" => "1s",
+            word => word,
+        });
     let mut load_test = Command::new(program);
     step::run(root, load_test.args(few).stdout(Stdio::null()))
 }

@@ -36,7 +36,8 @@ fn answers(root: &Path, program: &Path, unit: &Path, directory: &Path) -> Outcom
     let text = read(unit)?;
     let value = |key: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(key));
-        line.and_then(|line| line.strip_prefix('=')).map(str::to_owned)
+        line.and_then(|line| line.strip_prefix('='))
+            .map(str::to_owned)
     };
     let name = value("FileDescriptorName").ok_or("has no FileDescriptorName")?;
     value("ListenStream").ok_or("has no ListenStream")?;
@@ -47,9 +48,7 @@ fn answers(root: &Path, program: &Path, unit: &Path, directory: &Path) -> Outcom
     let folder = site.display();
     write(
         &file,
-        &format!(
-            "[[listen]]\naddress = \"inherited:{name}\"\n\n[[route]]\nfiles = \"{folder}\"\n"
-        ),
+        &format!("[[listen]]\naddress = \"inherited:{name}\"\n\n[[route]]\nfiles = \"{folder}\"\n"),
     )?;
     let [port] = free_ports()?;
     let address = format!("127.0.0.1:{port}");

@@ -208,8 +208,7 @@ fn debian(root: &Path, out: &Path, release: &Release) -> Result<Duration, Failur
     }
     let file = out.join(format!(
         "plimsoll_{}_{}.deb",
-        release.version,
-        release.target.architecture
+        release.version, release.target.architecture
     ));
     let dpkg = |words: &[&str]| {
         let mut command = Command::new("dpkg");
@@ -316,7 +315,12 @@ impl<'a> Podman<'a> {
     }
 
     /// Starts a server, which is removed with the value.
-    fn start(&self, name: &str, mounts: &[String], words: &[String]) -> Result<Running<'_>, Failure> {
+    fn start(
+        &self,
+        name: &str,
+        mounts: &[String],
+        words: &[String],
+    ) -> Result<Running<'_>, Failure> {
         let name = format!("plimsoll-check-{name}-{}", std::process::id());
         let mut options = vec!["--detach", "--name", &name];
         for mount in mounts {
@@ -335,7 +339,9 @@ struct Running<'a> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        let mut remove = self.podman.command(&["rm", "--force", "--time=5", &self.name]);
+        let mut remove = self
+            .podman
+            .command(&["rm", "--force", "--time=5", &self.name]);
         // What could not be removed ends with its storage.
         step::run(self.podman.folder, &mut remove).ok();
     }
@@ -343,12 +349,7 @@ impl Drop for Running<'_> {
 
 /// podman runs it: a page is served and requested; then the servers of the compose file answer as it promises, and a packed site
 /// is an image of its own.
-fn image(
-    root: &Path,
-    folder: &Path,
-    out: &Path,
-    made: &[Made],
-) -> Result<Duration, Failure> {
+fn image(root: &Path, folder: &Path, out: &Path, made: &[Made]) -> Result<Duration, Failure> {
     // podman takes the manifest of this machine's processor.
     let Made { release, programs } = &made[0];
     packages::install(root, &[PODMAN, RUNC])?;
@@ -371,7 +372,10 @@ fn image(
     }
 
     let composition = compose::read(root, folder)?;
-    let started = composition.servers.iter().map(|service| composed(&podman, service));
+    let started = composition
+        .servers
+        .iter()
+        .map(|service| composed(&podman, service));
     let started = started.collect::<Result<Vec<_>, _>>()?;
     compose::expect_answers(root, &composition)?;
     drop(started);
@@ -389,12 +393,7 @@ fn composed<'a>(podman: &'a Podman<'a>, service: &Service) -> Result<Running<'a>
 }
 
 /// A packed site alone in an image, as docs/pack.md has it.
-fn packed_image(
-    podman: &Podman<'_>,
-    site: &Path,
-    target: Target,
-    programs: &Programs,
-) -> Outcome {
+fn packed_image(podman: &Podman<'_>, site: &Path, target: Target, programs: &Programs) -> Outcome {
     let context = podman.folder.join("context");
     make(&context)?;
     pack(&context.join("mysite"), target, programs, site)?;

@@ -30,13 +30,17 @@ pub(super) fn write(root: &Path, out: &Path, release: &Release) -> Result<PathBu
     }
     let name = format!(
         "plimsoll_{}_{}.deb",
-        release.version,
-        release.target.architecture
+        release.version, release.target.architecture
     );
     let path = out.join(name);
     let mut command = cargo(&["deb", "--locked", "--package", "plimsoll"]);
     command
-        .args(["--no-build", "--no-strip", "--target", release.target.triple])
+        .args([
+            "--no-build",
+            "--no-strip",
+            "--target",
+            release.target.triple,
+        ])
         .arg("--output")
         .arg(&path)
         .env("SOURCE_DATE_EPOCH", release.epoch.to_string());

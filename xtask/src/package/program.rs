@@ -50,14 +50,7 @@ impl Programs {
         let triple = release.target.triple;
         let built = |profile: &str, package: &str, more: Vec<String>| {
             let mut command = cargo(&["build", "--locked", "--profile", profile]);
-            command.args([
-                "--package",
-                package,
-                "--bin",
-                package,
-                "--target",
-                triple,
-            ]);
+            command.args(["--package", package, "--bin", package, "--target", triple]);
             let plain = [
                 format!("target.{triple}.rustflags={:?}", flags.rust),
                 format!("profile.{profile}.debug=false"),

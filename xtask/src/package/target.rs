@@ -140,7 +140,11 @@ impl Target {
 
     /// The program that removes symbols.
     pub(super) fn strip(self) -> String {
-        let prefix = if self.is_here() { "" } else { self.tools.prefix };
+        let prefix = if self.is_here() {
+            ""
+        } else {
+            self.tools.prefix
+        };
         format!("{prefix}strip")
     }
 

@@ -83,7 +83,11 @@ fn parsers_check_for_overflow_in_every_optimised_profile() {
         assert_eq!(setting("release"), Some(true), "{package}");
         for inheriting in ["dist", "packed"] {
             assert_eq!(profiles[inheriting]["inherits"].as_str(), Some("release"));
-            assert_ne!(setting(inheriting), Some(false), "{package} of {inheriting}");
+            assert_ne!(
+                setting(inheriting),
+                Some(false),
+                "{package} of {inheriting}"
+            );
         }
     }
 }
@@ -99,8 +103,8 @@ fn workflows_call_the_tasks() {
         ("ci.yml", "cargo xtask book"),
     ] {
         let text = read(&format!(".github/workflows/{file}"));
-        let parsed: Value = serde_saphyr::from_str(&text)
-            .unwrap_or_else(|error| panic!("{file}: {error}"));
+        let parsed: Value =
+            serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
         assert!(parsed["jobs"].is_object(), "{file}");
         assert!(text.contains(task), "{file} does not call `{task}`");
     }

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use plimsoll_client::{AddressFamily, Proxy};
 use plimsoll_client::check::Condition;
+use plimsoll_client::{AddressFamily, Proxy};
 use plimsoll_model::document::{Table, Value, as_text};
 use plimsoll_model::{Secret, parse_duration};
 use plimsoll_wire::tls::{IdentityFiles, Trust};

@@ -2,11 +2,10 @@
 //!
 //! Source: Docker's Engine API, "List containers", which podman serves too.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
+use plimsoll_client::json_api::containers::{Container, ContainerNetwork};
 use plimsoll_client::json_api::{Api, ApiAccess, encoded};
-use serde::Deserialize;
 use serde_json::json;
 
 use crate::discovery::labels::{LabelError, Labelled};
@@ -27,33 +26,6 @@ pub(super) struct Docker {
     refresh: Duration,
     /// Whether the next list is for later.
     waits: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Container {
-    id: String,
-    #[serde(default)]
-    names: Vec<String>,
-    #[serde(default)]
-    labels: BTreeMap<String, String>,
-    #[serde(default)]
-    network_settings: NetworkSettings,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct NetworkSettings {
-    #[serde(default)]
-    networks: Option<BTreeMap<String, Network>>,
-}
-
-#[derive(Deserialize)]
-struct Network {
-    #[serde(default, rename = "IPAddress")]
-    address: String,
-    #[serde(default, rename = "GlobalIPv6Address")]
-    address_v6: String,
 }
 
 impl Docker {
@@ -78,7 +50,7 @@ impl Docker {
         containers.sort_by(|one, other| one.name().cmp(other.name()));
         let mut listed = Listed::default();
         for container in &containers {
-            match container.definition() {
+            match definition(container) {
                 Ok(Some(definition)) => listed.definitions.push(definition),
                 Ok(None) => {}
                 Err(problem) => {
@@ -99,57 +71,45 @@ impl MonitorSource for Docker {
     }
 }
 
-impl Container {
-    fn name(&self) -> &str {
-        let name = self.names.first().unwrap_or(&self.id);
-        name.trim_start_matches('/')
+/// The first address that it has, as URLs have it; one that has stopped has none.
+fn address(container: &Container) -> String {
+    let mut networks = container.networks().values();
+    match networks.find_map(ContainerNetwork::address) {
+        Some(address) if address.contains(':') => format!("[{address}]"),
+        Some(address) => address.to_owned(),
+        // It refuses connections, as a container that has stopped does.
+        None => "0.0.0.0".to_owned(),
     }
+}
 
-    /// The first address that it has; one that has stopped has none.
-    fn address(&self) -> String {
-        let networks = self.network_settings.networks.iter().flatten();
-        let mut addresses = networks.map(|(_, network)| {
-            if network.address.is_empty() && !network.address_v6.is_empty() {
-                format!("[{}]", network.address_v6)
-            } else {
-                network.address.clone()
-            }
-        });
-        addresses
-            .find(|address| !address.is_empty())
-            // It refuses connections, as a container that has stopped does.
-            .unwrap_or_else(|| "0.0.0.0".to_owned())
-    }
-
-    fn definition(&self) -> Result<Option<toml::Table>, LabelError> {
-        let label = self.labels.get(LABEL).map(|label| label.trim());
-        let url = match label {
-            None | Some("false") => return Ok(None),
-            Some("true" | "") => None,
-            Some(url) if url.contains("://") => Some(url),
-            Some(other) => {
-                return Err(LabelError::Value {
-                    label: LABEL,
-                    text: other.to_owned(),
-                });
-            }
-        };
-        let address = self.address();
-        let project = self.labels.get("com.docker.compose.project");
-        let service = self.labels.get("com.docker.compose.service");
-        let labelled = Labelled {
-            name: self.name(),
-            group: project.map_or("", String::as_str),
-            places: &[
-                ("address", &address),
-                ("name", self.name()),
-                ("service", service.map_or("", String::as_str)),
-            ],
-        };
-        let keys = self.labels.iter();
-        let keys =
-            keys.filter_map(|(key, value)| Some((key.strip_prefix(PREFIX)?, value.as_str())));
-        let definition = labelled.definition(keys.chain(url.map(|url| ("http", url))))?;
-        Ok(Some(definition))
-    }
+fn definition(container: &Container) -> Result<Option<toml::Table>, LabelError> {
+    let labels = &container.labels;
+    let label = labels.get(LABEL).map(|label| label.trim());
+    let url = match label {
+        None | Some("false") => return Ok(None),
+        Some("true" | "") => None,
+        Some(url) if url.contains("://") => Some(url),
+        Some(other) => {
+            return Err(LabelError::Value {
+                label: LABEL,
+                text: other.to_owned(),
+            });
+        }
+    };
+    let address = address(container);
+    let project = labels.get("com.docker.compose.project");
+    let service = labels.get("com.docker.compose.service");
+    let labelled = Labelled {
+        name: container.name(),
+        group: project.map_or("", String::as_str),
+        places: &[
+            ("address", &address),
+            ("name", container.name()),
+            ("service", service.map_or("", String::as_str)),
+        ],
+    };
+    let keys = labels.iter();
+    let keys = keys.filter_map(|(key, value)| Some((key.strip_prefix(PREFIX)?, value.as_str())));
+    let definition = labelled.definition(keys.chain(url.map(|url| ("http", url))))?;
+    Ok(Some(definition))
 }

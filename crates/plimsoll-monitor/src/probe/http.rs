@@ -72,7 +72,9 @@ pub enum HttpProbeError {
     #[error(transparent)]
     Http2(#[from] h2::HeadError),
     /// HTTP/2 without TLS has no form for proxies.
-    #[error("HTTP/2 on an http:// URL does not go through an HTTP proxy; use a SOCKS proxy, or none")]
+    #[error(
+        "HTTP/2 on an http:// URL does not go through an HTTP proxy; use a SOCKS proxy, or none"
+    )]
     Http2ByProxy,
 }
 

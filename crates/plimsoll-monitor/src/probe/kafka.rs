@@ -229,7 +229,11 @@ impl Exchange<'_> {
     }
 
     /// The body of the response to a request.
-    async fn ask(&mut self, (key, version): request::Kind, body: &[u8]) -> Result<Vec<u8>, Failure> {
+    async fn ask(
+        &mut self,
+        (key, version): request::Kind,
+        body: &[u8],
+    ) -> Result<Vec<u8>, Failure> {
         self.number += 1;
         let head = [
             &key.to_be_bytes()[..],

@@ -74,21 +74,36 @@ fn a_topic_is_held_to_have_leaders() {
         (metadata(0, u32::MAX), "partition 0 of `jobs` has no leader"),
         (metadata(3, 7), "the topic `jobs`: it is not there"),
     ] {
-        let unmet = read(&probe(&broker(&[versions(0, 12), response]), "", Some("jobs"))).unmet;
+        let unmet = read(&probe(
+            &broker(&[versions(0, 12), response]),
+            "",
+            Some("jobs"),
+        ))
+        .unmet;
         assert_eq!(unmet.as_deref(), Some(expected));
     }
 }
 
 #[test]
 fn a_login_is_made_and_its_refusal_is_the_reason() {
-    let taken = [versions(0, 12), vec![0, 0, 0, 0, 0, 1, 0, 5, b'P', b'L', b'A', b'I', b'N']];
-    let login = [&taken[..], &[vec![0, 0, 0xff, 0xff, 0, 0, 0, 0], metadata(0, 7)]].concat();
+    let taken = [
+        versions(0, 12),
+        vec![0, 0, 0, 0, 0, 1, 0, 5, b'P', b'L', b'A', b'I', b'N'],
+    ];
+    let login = [
+        &taken[..],
+        &[vec![0, 0, 0xff, 0xff, 0, 0, 0, 0], metadata(0, 7)],
+    ]
+    .concat();
     let reading = read(&probe(&broker(&login), "ann:secret@", None));
     assert_eq!((&reading.failure, &reading.unmet), (&None, &None));
     let refused = [&taken[..], &[b"\0\x3a\0\x05wrong\0\0\0\0".to_vec()]].concat();
     let unmet = read(&probe(&broker(&refused), "ann:secret@", None)).unmet;
     assert_eq!(unmet.as_deref(), Some("the broker reports: wrong"));
-    let other = [versions(0, 12), b"\0\x21\0\0\0\x01\0\x0dSCRAM-SHA-256".to_vec()];
+    let other = [
+        versions(0, 12),
+        b"\0\x21\0\0\0\x01\0\x0dSCRAM-SHA-256".to_vec(),
+    ];
     let unmet = read(&probe(&broker(&other), "ann:secret@", None)).unmet;
     assert_eq!(
         unmet.as_deref(),

@@ -175,7 +175,11 @@ fn every_series_is_in_the_documents_table() {
     let points = points();
     for (name, help) in &sent {
         let (short, unit) = otlp::name_and_unit(name);
-        let expected = [format!("`plimsoll_{name}`"), format!("`plimsoll.{short}`"), unit.to_owned()];
+        let expected = [
+            format!("`plimsoll_{name}`"),
+            format!("`plimsoll.{short}`"),
+            unit.to_owned(),
+        ];
         let row = rows.iter().find(|row| row[0] == expected[0]);
         let row = row.unwrap_or_else(|| panic!("docs/load.md has no row for {expected:?}"));
         assert_eq!(row[..3], expected, "{help}");

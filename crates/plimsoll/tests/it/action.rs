@@ -35,9 +35,8 @@ fn calls(folder: &Path, has_earlier: bool, comment: Option<&str>) -> Option<Stri
         "/../../packaging/action/comment.sh"
     );
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::env::join_paths(
-        std::iter::once(programs.clone()).chain(std::env::split_paths(&path)),
-    );
+    let path =
+        std::env::join_paths(std::iter::once(programs.clone()).chain(std::env::split_paths(&path)));
     let status = Command::new("bash")
         .arg(script)
         .env("PATH", path.unwrap())
@@ -57,7 +56,9 @@ fn a_pull_request_has_one_comment_which_later_runs_replace() {
     let folder = tempfile::tempdir().unwrap();
     let first = calls(folder.path(), false, Some(text)).unwrap();
     let body = format!("body=<!-- plimsoll load test -->\n{text}\n");
-    let expected = format!("api\n--silent\n--method\nPOST\nrepos/shop/web/issues/7/comments\n--raw-field\n{body}");
+    let expected = format!(
+        "api\n--silent\n--method\nPOST\nrepos/shop/web/issues/7/comments\n--raw-field\n{body}"
+    );
     assert_eq!(first, expected);
     let folder = tempfile::tempdir().unwrap();
     let second = calls(folder.path(), true, Some(text)).unwrap();

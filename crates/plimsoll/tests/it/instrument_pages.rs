@@ -47,7 +47,13 @@ fn pages_of_instruments_fit_a_phone() {
     plimsoll(&[&report[..], &[&path("before"), &path("after")]].concat()).exits(0);
     let short = ["compare", "--trials", "2", "--seconds", "1", "-c", "2"];
     plimsoll(&[&short[..], &["--out", &path("compare"), &url, &url]].concat()).exits(0);
-    let line = ["line", "--first", "300", "--objective", "http_reqs:rate<320"];
+    let line = [
+        "line",
+        "--first",
+        "300",
+        "--objective",
+        "http_reqs:rate<320",
+    ];
     let quick = ["--window", "200ms", "--warm-up", "0s", "--rounds", "1"];
     plimsoll(&[&line[..], &quick, &["--out", &path("line"), &url]].concat());
     let observed = server();

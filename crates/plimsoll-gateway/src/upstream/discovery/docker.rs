@@ -7,11 +7,11 @@ use std::fmt;
 use std::time::Duration;
 
 use plimsoll_client::fetch::FetchedLines;
-use serde::Deserialize;
 use serde_json::json;
 
 use super::{ListFuture, Listed, ServerScheme, ServerSource, SourceError};
 use crate::upstream::ServerPlan;
+use plimsoll_client::json_api::containers::{Container, ContainerNetwork};
 use plimsoll_client::json_api::{Api, ApiAccess, ApiError, encoded};
 
 /// For a list, and for the head of the events.
@@ -57,47 +57,6 @@ pub(super) struct Docker {
     /// Opened before the first list, so that nothing is missed between them.
     events: Option<FetchedLines>,
     is_listed: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Container {
-    id: String,
-    #[serde(default)]
-    names: Vec<String>,
-    #[serde(default)]
-    labels: Option<BTreeMap<String, String>>,
-    #[serde(default)]
-    ports: Option<Vec<Port>>,
-    /// Such as `Up 2 minutes (unhealthy)`.
-    #[serde(default)]
-    status: String,
-    #[serde(default)]
-    network_settings: NetworkSettings,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Port {
-    #[serde(default)]
-    private_port: u16,
-    #[serde(default, rename = "Type")]
-    protocol: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct NetworkSettings {
-    #[serde(default)]
-    networks: Option<BTreeMap<String, Network>>,
-}
-
-#[derive(Deserialize)]
-struct Network {
-    #[serde(default, rename = "IPAddress")]
-    address: String,
-    #[serde(default, rename = "GlobalIPv6Address")]
-    address_v6: String,
 }
 
 impl Docker {
@@ -174,9 +133,7 @@ fn listed(plan: &DockerPlan, containers: &[Container]) -> Listed {
         if is_unhealthy || container.status.contains("(health: starting)") {
             continue;
         }
-        let place = container
-            .port(plan)
-            .and_then(|port| Ok((container.address(plan)?, port)));
+        let place = port(container, plan).and_then(|port| Ok((address(container, plan)?, port)));
         let (host, port) = match place {
             Ok(place) => place,
             Err(reason) => {
@@ -184,7 +141,7 @@ fn listed(plan: &DockerPlan, containers: &[Container]) -> Listed {
                 continue;
             }
         };
-        let label = |name: &str| container.labels.as_ref()?.get(name);
+        let label = |name: &str| container.labels.get(name);
         let mut passed_over = |label, text: &str, wanted| {
             let container = container.name().to_owned();
             let text = text.to_owned();
@@ -252,60 +209,44 @@ struct PassedOver {
     wanted: &'static str,
 }
 
-impl Container {
-    fn name(&self) -> &str {
-        let name = self.names.first().unwrap_or(&self.id);
-        name.trim_start_matches('/')
-    }
-
-    /// The one of its label, of the upstream, or the only one that it has.
-    fn port(&self, plan: &DockerPlan) -> Result<u16, NotUsable> {
-        let label = self.labels.as_ref().and_then(|labels| labels.get(PORT));
-        if let Some(text) = label {
-            let port = text.parse::<u16>().ok().filter(|port| *port > 0);
-            return port.ok_or_else(|| NotUsable::Label {
-                container: self.name().to_owned(),
-                text: text.clone(),
-            });
-        }
-        if let Some(port) = plan.port {
-            return Ok(port);
-        }
-        let ports = self.ports.iter().flatten();
-        let ports = ports.filter(|port| port.protocol != "udp");
-        let mut ports: Vec<_> = ports.map(|port| port.private_port).collect();
-        ports.sort_unstable();
-        ports.dedup();
-        match ports.as_slice() {
-            [port] => Ok(*port),
-            _ => Err(NotUsable::Ports {
-                container: self.name().to_owned(),
-                count: ports.len(),
-            }),
-        }
-    }
-
-    fn address(&self, plan: &DockerPlan) -> Result<String, NotUsable> {
-        let networks = self.network_settings.networks.as_ref();
-        let found = match (&plan.network, networks) {
-            (Some(name), networks) => {
-                let network = networks.and_then(|networks| networks.get(name));
-                Some(network.ok_or_else(|| NotUsable::Network {
-                    container: self.name().to_owned(),
-                    network: name.clone(),
-                })?)
-            }
-            (None, networks) => networks.and_then(|networks| networks.values().next()),
-        };
-        let address = found.map(|network| match network.address.as_str() {
-            "" => network.address_v6.clone(),
-            address => address.to_owned(),
+/// The port of its label, of the upstream, or the only one that it has.
+fn port(container: &Container, plan: &DockerPlan) -> Result<u16, NotUsable> {
+    if let Some(text) = container.labels.get(PORT) {
+        let port = text.parse::<u16>().ok().filter(|port| *port > 0);
+        return port.ok_or_else(|| NotUsable::Label {
+            container: container.name().to_owned(),
+            text: text.clone(),
         });
-        // One in the network of the host has no address of its own.
-        Ok(address
-            .filter(|address| !address.is_empty())
-            .unwrap_or_else(|| "127.0.0.1".to_owned()))
     }
+    if let Some(port) = plan.port {
+        return Ok(port);
+    }
+    let ports = container.ports.iter();
+    let ports = ports.filter(|port| port.protocol != "udp");
+    let mut ports: Vec<_> = ports.map(|port| port.private_port).collect();
+    ports.sort_unstable();
+    ports.dedup();
+    match ports.as_slice() {
+        [port] => Ok(*port),
+        _ => Err(NotUsable::Ports {
+            container: container.name().to_owned(),
+            count: ports.len(),
+        }),
+    }
+}
+
+fn address(container: &Container, plan: &DockerPlan) -> Result<String, NotUsable> {
+    let networks = container.networks();
+    let found = match &plan.network {
+        Some(name) => Some(networks.get(name).ok_or_else(|| NotUsable::Network {
+            container: container.name().to_owned(),
+            network: name.clone(),
+        })?),
+        None => networks.values().next(),
+    };
+    // One in the network of the host has no address of its own.
+    let address = found.and_then(ContainerNetwork::address);
+    Ok(address.unwrap_or("127.0.0.1").to_owned())
 }
 
 #[cfg(test)]

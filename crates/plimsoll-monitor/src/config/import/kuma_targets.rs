@@ -144,7 +144,9 @@ pub(super) fn kafka(monitor: &Value, is_tls: bool) -> Target {
     let Some(first) = brokers[0].as_str() else {
         return Err("it has no brokers");
     };
-    let mut remarks = vec!["writes a message there; here the topic has to be there, with a leader for each partition"];
+    let mut remarks = vec![
+        "writes a message there; here the topic has to be there, with a leader for each partition",
+    ];
     if brokers[1].is_string() {
         remarks.push("has several brokers there; here the first of them is asked");
     }

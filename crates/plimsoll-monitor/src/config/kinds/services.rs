@@ -14,10 +14,10 @@ use crate::config::kinds::{
 };
 use crate::config::monitor::Defaults;
 use crate::probe::{
-    AmqpProbe, DockerHost, DockerProbe, GrpcCall, GrpcProbe, KafkaMechanism, KafkaProbe, LdapFilter, LdapProbe, LdapScope,
-    LdapSearch, MqttProbe, MysqlProbe, NatsProbe, NtpProbe, ObjectId, PostgresProbe,
-    PrometheusProbe, Reach, RedisProbe, SnmpProbe, SystemdProbe, TcpTarget, UnitState,
-    is_container, is_unit,
+    AmqpProbe, DockerHost, DockerProbe, GrpcCall, GrpcProbe, KafkaMechanism, KafkaProbe,
+    LdapFilter, LdapProbe, LdapScope, LdapSearch, MqttProbe, MysqlProbe, NatsProbe, NtpProbe,
+    ObjectId, PostgresProbe, PrometheusProbe, Reach, RedisProbe, SnmpProbe, SystemdProbe,
+    TcpTarget, UnitState, is_container, is_unit,
 };
 
 /// The bus of the system.

@@ -59,7 +59,11 @@ impl Agents {
 
     /// The monitors that an agent is to check at once; what it did not fetch in time is forgotten.
     pub(super) fn fetch_requested(&mut self, region: &str, now: Timestamp) -> Vec<String> {
-        let waiting = self.requested.remove(region).unwrap_or_default().into_iter();
+        let waiting = self
+            .requested
+            .remove(region)
+            .unwrap_or_default()
+            .into_iter();
         waiting
             .filter(|(_, since)| now.since(*since) < REPORTS_WITHIN)
             .map(|(key, _)| key)

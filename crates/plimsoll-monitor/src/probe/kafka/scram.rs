@@ -83,7 +83,9 @@ impl Scram {
             return Err(ScramError::Iterations(iterations));
         }
         let iterations = NonZeroU32::new(iterations).ok_or(ScramError::Syntax)?;
-        let salt = BASE64_STANDARD.decode(salt).map_err(|_| ScramError::Syntax)?;
+        let salt = BASE64_STANDARD
+            .decode(salt)
+            .map_err(|_| ScramError::Syntax)?;
         // "n,," in Base64: no channel is bound.
         let without_proof = format!("c=biws,r={nonce}");
         let signed = format!("{},{challenge},{without_proof}", self.first);
@@ -116,7 +118,13 @@ impl Scram {
             ScramHash::Sha512 => pbkdf2::PBKDF2_HMAC_SHA512,
         };
         let mut salted = vec![0; self.digest().output_len()];
-        pbkdf2::derive(algorithm, iterations, salt, password.as_bytes(), &mut salted);
+        pbkdf2::derive(
+            algorithm,
+            iterations,
+            salt,
+            password.as_bytes(),
+            &mut salted,
+        );
         salted
     }
 
@@ -180,10 +188,19 @@ mod tests {
         let scram = Scram::new(ScramHash::Sha512, "a=b,c", NONCE);
         assert_eq!(scram.first(), format!("n,,n=a=3Db=2Cc,r={NONCE}"));
         let answer = |server: String| scram.answer("p", server.as_bytes()).unwrap_err();
-        assert_eq!(answer(format!("r={NONCE},s=AAAA,i=4096")), ScramError::Nonce);
-        assert_eq!(answer("r=other,s=AAAA,i=4096".to_owned()), ScramError::Nonce);
+        assert_eq!(
+            answer(format!("r={NONCE},s=AAAA,i=4096")),
+            ScramError::Nonce
+        );
+        assert_eq!(
+            answer("r=other,s=AAAA,i=4096".to_owned()),
+            ScramError::Nonce
+        );
         let server = |rest: &str| format!("r={NONCE}x,{rest}");
-        assert_eq!(answer(server("s=AAAA,i=2000000")), ScramError::Iterations(2_000_000));
+        assert_eq!(
+            answer(server("s=AAAA,i=2000000")),
+            ScramError::Iterations(2_000_000)
+        );
         for wrong in ["s=AAAA,i=0", "s=A,i=4096", "s=AAAA", "m=x,s=AAAA,i=1"] {
             assert_eq!(answer(server(wrong)), ScramError::Syntax, "{wrong}");
         }
