@@ -2,12 +2,26 @@
 
 use std::time::Duration;
 
+use plimsoll_client::fetch::FetchError;
+use plimsoll_model::Phase;
+use plimsoll_wire::tls::{TlsSettings, Trust};
 use url::Url;
 
 use crate::server::probe::{Answer, ProbeError, answer};
 
 /// Time for one answer.
 const WITHIN: Duration = Duration::from_secs(10);
+
+/// What there is to compare.
+#[derive(Debug)]
+pub(super) enum Asked {
+    /// Both requests were answered.
+    Answered(Answers),
+    /// The content is longer than is looked at.
+    Long,
+    /// Its certificate is not trusted; load generators may trust others.
+    Untrusted,
+}
 
 /// What an operand answered, twice: content that changes from one request to the next is not compared.
 #[derive(Debug, PartialEq, Eq)]
@@ -20,14 +34,30 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    /// Makes two requests. `None` if the content is longer than is looked at, and for a URL that is not of `http`: which
-    /// certificates are accepted is for the load generator to say.
-    pub(super) fn request(url: &Url) -> Result<Option<Self>, ProbeError> {
-        if url.scheme() != "http" {
-            return Ok(None);
+    /// Makes two requests.
+    ///
+    /// - `trust`: in certificates, of `https`.
+    pub(super) fn request(url: &Url, trust: &Trust) -> Result<Asked, ProbeError> {
+        let tls = if url.scheme() == "https" {
+            let settings = TlsSettings {
+                trust: trust.clone(),
+                alpn: vec![b"http/1.1".to_vec()],
+                ..TlsSettings::default()
+            };
+            Some(settings.compile()?)
+        } else {
+            None
+        };
+        let ask = || answer(url, tls.clone(), WITHIN);
+        let both = ask().and_then(|first| Ok(first.zip(ask()?)));
+        match both {
+            Ok(Some((first, second))) => Ok(Asked::Answered(Self::new(first, &second))),
+            Ok(None) => Ok(Asked::Long),
+            Err(ProbeError::Fetch(FetchError::Failed(failure))) if failure.phase == Phase::Tls => {
+                Ok(Asked::Untrusted)
+            }
+            Err(error) => Err(error),
         }
-        let both = answer(url, WITHIN)?.zip(answer(url, WITHIN)?);
-        Ok(both.map(|(first, second)| Self::new(first, &second)))
     }
 
     fn new(first: Answer, second: &Answer) -> Self {

@@ -1,6 +1,7 @@
 //! The plan of a comparison, checked before anything is started.
 
 use plimsoll_observe::TargetPlace;
+use plimsoll_wire::tls::Trust;
 use url::Url;
 
 use super::gate::Gate;
@@ -43,6 +44,8 @@ pub struct CompareOptions {
     pub self_test: bool,
     /// Operands whose answers to a request are not alike are compared too.
     pub answers_may_differ: bool,
+    /// Which certificates of operands are trusted when their answers are compared.
+    pub trust: Trust,
     /// Settings of the intervals.
     pub bootstrap: Bootstrap,
     /// plimsoll's version, for the record.
@@ -280,6 +283,7 @@ mod tests {
             gate: None,
             self_test: false,
             answers_may_differ: false,
+            trust: Trust::default(),
             bootstrap: Bootstrap::default(),
             version: "0".to_owned(),
             command: vec![],

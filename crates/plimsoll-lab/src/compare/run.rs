@@ -12,7 +12,7 @@ use plimsoll_wire::SystemClock;
 use plimsoll_wire::free_port::free_port;
 use plimsoll_wire::process::find;
 
-use super::answers::Answers;
+use super::answers::{Answers, Asked};
 use super::gate::LEAST_TRIALS;
 use super::metric::{Metric, Verdict};
 use super::order::{Turn, turns};
@@ -169,13 +169,20 @@ pub fn compare(
         rounds = most.min(rounds.saturating_mul(2));
         run.trials(rounds, &mut trials, observe)?;
     }
-    let conditions = machine.after(RunFacts {
+    let mut conditions = machine.after(RunFacts {
         plimsoll: options.version.clone(),
         command: options.command.clone(),
         pinning: pinning(plan),
         // Of a server that is not ours nothing is known.
         co_located: (options.server.is_some() || options.drive.is_some()).then_some(true),
     });
+    if run.is_untrusted {
+        conditions.warnings.push(
+            "whether the operands answer alike is not known, since a certificate is not trusted; --insecure compares all the \
+             same"
+            .to_owned(),
+        );
+    }
     Comparison::from_trials(plan, trials, rounds, self_test, conditions)
 }
 
@@ -267,6 +274,8 @@ struct Run<'a> {
     own: Vec<Option<Box<dyn SampleSource>>>,
     /// The first operand's, once it was requested.
     answers: Option<Answers>,
+    /// Whether the answers of an operand were not compared for want of trust.
+    is_untrusted: bool,
 }
 
 enum RunError {
@@ -317,6 +326,7 @@ impl<'a> Run<'a> {
             shared: open(&plan.options.observed)?,
             own: own.collect::<Result<_, _>>()?,
             answers: None,
+            is_untrusted: false,
         })
     }
 
@@ -368,19 +378,26 @@ impl<'a> Run<'a> {
         if turn.round.is_some() || self.plan.options.answers_may_differ {
             return Ok(());
         }
-        let answers = Answers::request(url).map_err(|cause| {
+        let asked = Answers::request(url, &self.plan.options.trust).map_err(|cause| {
             RunError::Answers(Box::new(CompareError::NoAnswer {
                 label: operand.label.clone(),
                 url: plimsoll_model::masked_text(url.as_str()).into_owned(),
                 cause,
             }))
         })?;
+        let answers = match asked {
+            Asked::Answered(answers) => answers,
+            Asked::Long => return Ok(()),
+            Asked::Untrusted => {
+                self.is_untrusted = true;
+                return Ok(());
+            }
+        };
         let Some(first) = &self.answers else {
-            self.answers = answers;
+            self.answers = Some(answers);
             return Ok(());
         };
-        let difference = answers.and_then(|answers| first.difference(&answers));
-        let Some((our_answer, peer_answer)) = difference else {
+        let Some((our_answer, peer_answer)) = first.difference(&answers) else {
             return Ok(());
         };
         Err(RunError::Answers(Box::new(CompareError::Answers {

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use plimsoll_client::fetch::{FetchError, FetchLimits, Fetched, Fetcher};
 use plimsoll_client::{ConnectOptions, ConnectPlan, Connector, Endpoint, EndpointError};
 use plimsoll_wire::SystemClock;
-use plimsoll_wire::tls::ClientConfig;
+use plimsoll_wire::tls::{ClientConfig, TlsError};
 use url::Url;
 
 /// Longest content that is looked at, in bytes.
@@ -34,6 +34,9 @@ pub enum ProbeError {
     /// Not a URL of HTTP.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
+    /// No certificate can be verified here.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The system refused.
     #[error("cannot wait for an answer")]
     Runtime(#[source] io::Error),
@@ -75,11 +78,17 @@ pub(crate) struct Answer {
 }
 
 /// The response to a request for `url`; `None` if it is longer than is looked at.
-pub(crate) fn answer(url: &Url, timeout: Duration) -> Result<Option<Answer>, ProbeError> {
+///
+/// - `tls`: for `https`, which needs it.
+pub(crate) fn answer(
+    url: &Url,
+    tls: Option<Arc<ClientConfig>>,
+    timeout: Duration,
+) -> Result<Option<Answer>, ProbeError> {
     let request = ProbeRequest {
         url,
         fields: &[],
-        tls: None,
+        tls,
         timeout,
         limit: COMPARED_LIMIT,
     };

@@ -10,6 +10,8 @@ use plimsoll_lab::compare::{
 };
 use plimsoll_lab::statistics::Bootstrap;
 use plimsoll_load::Interrupt;
+use plimsoll_testkit::{Authority, Origin, Script};
+use plimsoll_wire::tls::Trust;
 
 /// One of this crate's examples, which cargo builds along with the tests.
 pub(crate) fn example(name: &str) -> String {
@@ -77,6 +79,7 @@ pub(crate) fn options(operands: Vec<Operand>) -> CompareOptions {
         gate: None,
         self_test: false,
         answers_may_differ: false,
+        trust: Trust::default(),
         bootstrap: Bootstrap::default(),
         version: "0.0.0".to_owned(),
         command: vec!["plimsoll".to_owned(), "compare".to_owned()],
@@ -320,6 +323,39 @@ fn servers_that_answer_differently_are_compared_on_request_only() {
         "one answers with 2 bytes, and two answers with 5 bytes: what a request costs cannot be compared"
     );
     assert_eq!(compared(true).unwrap().pairs.len(), 1);
+}
+
+#[test]
+fn answers_over_tls_are_compared_where_certificates_are_trusted() {
+    let authority = Authority::new();
+    let leaf = authority.issue(&["127.0.0.1"]);
+    let serving = |content: &str| {
+        let length = content.len();
+        let response = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{content}");
+        let origin = Origin::builder().tls(leaf.server_config());
+        origin
+            .script(move |_| Script::serve(response.clone()))
+            .start()
+    };
+    let (one, two) = (serving("hello"), serving("sorry"));
+    let compared = |trust| {
+        let mut options = CompareOptions {
+            trust,
+            ..two_clients(None)
+        };
+        for (operand, origin) in options.operands.iter_mut().zip([&one, &two]) {
+            operand.url = Some(origin.url("/"));
+        }
+        run(options)
+    };
+    let error = compared(Trust::Anyone).unwrap_err().to_string();
+    assert!(error.contains("other content from byte 0 on"), "{error}");
+    let comparison = compared(Trust::PublicRoots).unwrap();
+    let warnings = comparison.conditions.warnings.join("\n");
+    assert!(
+        warnings.contains("a certificate is not trusted"),
+        "{warnings}"
+    );
 }
 
 #[test]

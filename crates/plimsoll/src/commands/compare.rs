@@ -14,6 +14,7 @@ use plimsoll_lab::compare::{
 };
 use plimsoll_lab::statistics::Bootstrap;
 use plimsoll_model::masked_arguments;
+use plimsoll_wire::tls::Trust;
 
 use self::drivers::{Driver, Drivers, split};
 use self::parameters::{Parameter, expanded};
@@ -400,6 +401,11 @@ fn options(args: &Args) -> Result<CompareOptions, Box<dyn std::error::Error>> {
         }),
         self_test: args.self_test,
         answers_may_differ: args.answers_may_differ,
+        trust: if args.insecure {
+            Trust::Anyone
+        } else {
+            Trust::PublicRoots
+        },
         bootstrap: Bootstrap {
             seed: args.seed,
             ..Bootstrap::default()
