@@ -65,7 +65,7 @@ pub(super) fn run(
         add("debian", debian(&at("debian"), out, release).map(Some));
     }
     let image = image(root, &folder.join("image"), out, made);
-    checks.push(("image".to_owned(), image.map(Some)));
+    checks.push(("image".to_owned(), image));
     // A leftover lies in the target directory.
     fs::remove_dir_all(&folder).ok();
     let mut failed = Vec::new();
@@ -261,11 +261,16 @@ struct Podman<'a> {
 }
 
 impl<'a> Podman<'a> {
-    fn load(folder: &'a Path, archive: &Path) -> Result<Self, Failure> {
-        let mut podman = Self {
+    /// Without an image.
+    fn new(folder: &'a Path) -> Self {
+        Self {
             folder,
             id: String::new(),
-        };
+        }
+    }
+
+    fn load(folder: &'a Path, archive: &Path) -> Result<Self, Failure> {
+        let mut podman = Self::new(folder);
         podman.id = podman.pull(archive, &[])?;
         Ok(podman)
     }
@@ -349,15 +354,29 @@ impl Drop for Running<'_> {
 
 /// podman runs it: a page is served and requested; then the servers of the compose file answer as it promises, and a packed site
 /// is an image of its own.
-fn image(root: &Path, folder: &Path, out: &Path, made: &[Made]) -> Result<Duration, Failure> {
-    // podman takes the manifest of this machine's processor.
-    let Made { release, programs } = &made[0];
+fn image(root: &Path, folder: &Path, out: &Path, made: &[Made]) -> Checked {
     packages::install(root, &[PODMAN, RUNC])?;
     make(folder)?;
+    let archive = out.join(image::name(&made[0].release));
+    for Made { release, .. } in made {
+        Podman::new(folder).has(release.target, &archive)?;
+    }
+    // Programs for other processors are run by the checks of their archives.
+    let here = made.iter().find(|it| it.release.target.is_here());
+    here.map(|here| image_of_here(root, folder, &archive, here))
+        .transpose()
+}
+
+/// The image for this machine's processor.
+fn image_of_here(
+    root: &Path,
+    folder: &Path,
+    archive: &Path,
+    Made { release, programs }: &Made,
+) -> Result<Duration, Failure> {
     let site = site(folder)?;
-    let archive = out.join(image::name(release));
     let began = now();
-    let podman = Podman::load(folder, &archive)?;
+    let podman = Podman::load(folder, archive)?;
     let [port] = free_ports()?;
     let address = format!("127.0.0.1:{port}");
     let words = ["serve", "/srv", "--listen", &address].map(str::to_owned);
@@ -367,9 +386,6 @@ fn image(root: &Path, folder: &Path, out: &Path, made: &[Made]) -> Result<Durati
     let took = began.elapsed();
     drop(served);
     prints_version(&mut podman.run(&[]), release)?;
-    for Made { release, .. } in made {
-        podman.has(release.target, &archive)?;
-    }
 
     let composition = compose::read(root, folder)?;
     let started = composition

@@ -98,7 +98,7 @@ impl Target {
         Ok((possible, impossible))
     }
 
-    fn is_here(self) -> bool {
+    pub(super) fn is_here(self) -> bool {
         self.processor == std::env::consts::ARCH
     }
 
