@@ -3,8 +3,8 @@
 //! The rules are pure: `directives`, `freshness`, `entry` and `condition` see fields and times, and nothing else. `store`
 //! keeps responses within a bound on memory, for all workers, and `disk` beside it in files. `layer` stands before the forwarding action of a route.
 //!
-//! Not kept: responses to methods other than GET, parts of content, responses with trailers, and content that is longer
-//! than the limit for one response.
+//! What keeps a request from the cache is in `Cached::respond` and `Fetching::fetch` (`layer`), what keeps a response from it in
+//! `may_store` and `Entry::new` (`entry`), and a content that turns out too long or has trailers in `Fetching::keep`.
 
 mod directives;
 

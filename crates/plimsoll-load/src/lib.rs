@@ -7,6 +7,19 @@
 //! intervals are merged once a second.
 //!
 //! It prints nothing, reads no flags and knows no terminal.
+//!
+//! # The way of an exchange
+//!
+//! 1. [`run`] (`run.rs`) starts a worker for each share of the connections (`run/crew.rs`), and a collector.
+//! 2. The pacer says when the exchange starts: at once in a closed loop, at its intended start in an open one
+//!    (`worker/pace/`; `open_pacer` of `worker.rs` puts schedule and jitter together, `schedule/`).
+//! 3. The source picks its request and fills in values (`source/`), the driver of the version of HTTP opens or reuses a
+//!    connection (`driver/`), and the workload sends the request and reads the response, or a session of events or messages
+//!    (`workload/`).
+//! 4. The recorder counts what came of it in the worker's interval (`worker/recorder.rs`). Once a second the collector merges
+//!    the intervals of all workers (`run/collector.rs`), and hands them to views and thresholds.
+//! 5. At the end the costs of the target, what the generator itself could not do (`run/saturation.rs`, `run/standstill.rs`) and
+//!    doubts (`run/hazards.rs`) join the counts in the summary.
 
 mod plan;
 

@@ -5,6 +5,18 @@
 //! action of one worker over it. [`KIND`] is how `plimsoll up` knows it.
 //!
 //! Nothing here listens or prints; problems and changes are values.
+//!
+//! # The way of a request
+//!
+//! 1. The action of the worker (`worker/action.rs`) makes a `RequestView` ([`request`]) of the head, and of the content
+//!    where a rule asks for it.
+//! 2. `MockPlan::find` (`config/plan.rs`) asks each [`RuleSet`] in order; the first one with an answer decides. Rules that were
+//!    added at run time are a set before all others (`worker/layers.rs`).
+//! 3. Within a set `RuleSet::choose` takes one of the rules whose conditions hold, by the set's strategy (`rules/`).
+//! 4. The reply of the rule is rendered (`reply/`, `template/`, `script/`), fetched from a server behind it (`proxy/`), or
+//!    streamed (`streaming/`); faults and delays are added to it (`fault/`), and callbacks are begun (`callback.rs`).
+//! 5. Where no rule answers, the [`Folder`] does (`folder/`); else the response is a 404 that names what came near
+//!    (`rules/nearness.rs`).
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Rules in sets, and which of them answers a request.
+//! Rules in sets, and which rule of a set answers a request. Between sets the first that has one decides: `MockPlan::find`.
 
 pub mod condition;
 

@@ -51,7 +51,7 @@ use crate::files::path::{PathError, SitePath};
 use crate::files::resolve::{Layout, NOT_FOUND, Resolved, not_found_page};
 use crate::files::tree::{SiteFile, StoredCopy, Tree};
 use crate::rules::links::{LinkLists, LinkSource, Links};
-use crate::rules::rule_files::{self, RuleFiles};
+use crate::rules::reload::{self, RuleFiles};
 use crate::rules::{RuleInput, RuleOutcome, Rules};
 
 /// Settings of a site, whatever its files are stored in.
@@ -226,7 +226,7 @@ impl Files {
         Self {
             figures,
             cache: RefCell::new(PageCache::new(shared.plan.cache_bytes)),
-            rules: RefCell::new(rule_files::none()),
+            rules: RefCell::new(reload::none()),
             rules_version: Cell::new(0),
             rules_looked: Cell::new(None),
             tree: Arc::clone(&shared.tree),

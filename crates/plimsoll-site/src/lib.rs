@@ -25,4 +25,4 @@ pub use crate::files::resolve::{Layout, TrailingSlash};
 pub use crate::files::{CacheControl, SitePlan};
 pub use crate::rules::links::{LinkPlace, LinkSource, LinksError, load_links};
 pub use crate::rules::refresh::refresh_path;
-pub use crate::rules::rule_files::{CheckedRules, check_rules};
+pub use crate::rules::reload::{CheckedRules, check_rules};

@@ -1,6 +1,9 @@
 //! `_redirects` and `_headers`, compiled: which rule holds for a request, and what it says. Pure.
+//!
+//! Lines are read by `plimsoll_formats::site` (`parse_redirects`, `parse_header_rules`), and `Rules::compile` makes rules of them;
+//! `reload` has both done again when a file changes.
 
-pub(crate) mod rule_files;
+pub(crate) mod reload;
 
 pub(crate) mod links;
 

@@ -1,4 +1,5 @@
-//! Whether a request that failed is sent to another server.
+//! Whether a failure is a reason to send a request to another server. The loop of `forward.rs` asks besides whether attempts
+//! are left and nothing of the content was read, and takes one from the [`RetryBudget`].
 
 use std::str::FromStr;
 use std::time::{Duration, Instant};

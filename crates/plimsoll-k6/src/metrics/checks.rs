@@ -1,4 +1,7 @@
-//! Groups and checks with their results.
+//! Groups and checks with their results, for the summary.
+//!
+//! `UserState::count_check` (`user/samples.rs`) counts each result here, and once more as a sample of the metric `checks`. That
+//! sample is what thresholds judge: `SubMetric::matches` of `plimsoll_load::scenario` compares the tags.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,5 @@
-//! The content of a notice, before a channel gives it a form.
+//! The content of a notice, before a channel gives it a form. The words are those of `NotifyPlan::message` and `title`
+//! (`plan`); here they become a text without a channel, as of a mail.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Message body length: the header fields that decide it (RFC 9112, section 6.3).
+//! The header fields that decide the length of a message body (RFC 9112, section 6.3), read. What follows from them is in
+//! `request.rs` and `response.rs`.
 
 use httparse::Header;
 
