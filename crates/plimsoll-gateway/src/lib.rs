@@ -35,6 +35,8 @@ pub mod contract;
 
 mod deadline;
 
+mod metric_names;
+
 mod forward;
 
 mod import;
@@ -55,9 +57,6 @@ mod upstream;
 #[cfg(test)]
 #[global_allocator]
 static ALLOCATOR: plimsoll_testkit::CountingAllocator = plimsoll_testkit::CountingAllocator;
-
-/// What the names of the gateway's metrics begin with.
-const METRICS: &str = "plimsoll_gateway";
 
 pub use crate::config::{CONNECT, GUARDS, LISTENS, PROXY, TRACES, UPSTREAMS};
 pub use crate::import::{

@@ -21,7 +21,7 @@ use plimsoll_wire::SystemClock;
 use plimsoll_wire::tls::{TlsError, TlsSettings};
 use serde_json::{Value, json};
 
-use crate::METRICS;
+use crate::metric_names::METRICS;
 
 /// Destination of spans.
 #[derive(Debug)]

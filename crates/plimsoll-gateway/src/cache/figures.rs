@@ -7,7 +7,7 @@ use plimsoll_model::MetricsText;
 use plimsoll_server::Figures;
 
 use super::{Store, StoreState};
-use crate::METRICS;
+use crate::metric_names::METRICS;
 
 /// The caches of an engine and the names of their routes, by what makes those unique; outlives reloads.
 #[derive(Debug, Default)]

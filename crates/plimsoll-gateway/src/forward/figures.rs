@@ -9,7 +9,7 @@ use plimsoll_model::MetricsText;
 use plimsoll_server::{Counters, Figures};
 
 use super::ForwardPlan;
-use crate::METRICS;
+use crate::metric_names::METRICS;
 use crate::sampler::Sampled;
 use crate::upstream::{BOUNDS, DurationCounts, Durations, History, Recent, Sample};
 

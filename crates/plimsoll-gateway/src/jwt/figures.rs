@@ -9,7 +9,7 @@ use plimsoll_server::Figures;
 use plimsoll_wire::SystemClock;
 
 use super::KeySource;
-use crate::METRICS;
+use crate::metric_names::METRICS;
 
 /// What a guard did with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

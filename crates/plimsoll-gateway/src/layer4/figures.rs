@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use plimsoll_model::MetricsText;
 use plimsoll_server::Figures;
 
-use crate::METRICS;
+use crate::metric_names::METRICS;
 
 /// Every listener of an engine that is not HTTP; outlives reloads.
 #[derive(Debug, Default)]

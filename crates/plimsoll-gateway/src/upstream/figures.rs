@@ -9,7 +9,7 @@ use plimsoll_server::{Counters, Figures};
 use plimsoll_wire::SystemClock;
 
 use super::{Event, ServerStatus, Timeout, UpstreamPlan, UpstreamStatus};
-use crate::METRICS;
+use crate::metric_names::METRICS;
 use crate::sampler::Sampled;
 
 /// The upstreams of an engine by their configuration; outlives reloads.

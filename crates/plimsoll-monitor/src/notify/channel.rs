@@ -1,6 +1,6 @@
 //! Channels: each gives a message the form that its receiver documents. One file each; nothing here sends.
 //!
-//! A channel is its settings, its request and what other monitors call it, in one file, and a line in [`CHANNELS`]. The
+//! A channel is its settings, its request and what other monitors call it, in one file, and a line in [`CHANNELS`] (`all`). The
 //! configuration, its schema, the admin pages, the importers and the documentation are made of that table.
 
 mod foreign;
@@ -14,6 +14,8 @@ mod settings_error;
 mod issue;
 
 mod aws;
+
+pub(super) mod all;
 
 mod alertmanager;
 
@@ -199,55 +201,6 @@ impl Channel {
     }
 }
 
-/// Every channel, by key.
-pub static CHANNELS: [&Channel; 40] = [
-    &alertmanager::CHANNEL,
-    &aws_sns::CHANNEL,
-    &bark::CHANNEL,
-    &dingtalk::CHANNEL,
-    &discord::CHANNEL,
-    &email::CHANNEL,
-    &feishu::CHANNEL,
-    &github::CHANNEL,
-    &gitlab::CHANNEL,
-    &google_chat::CHANNEL,
-    &gotify::CHANNEL,
-    &home_assistant::CHANNEL,
-    &incident_io::CHANNEL,
-    &jira::CHANNEL,
-    &line::CHANNEL,
-    &mailgun::CHANNEL,
-    &matrix::CHANNEL,
-    &mattermost::CHANNEL,
-    &n8n::CHANNEL,
-    &ntfy::CHANNEL,
-    &opsgenie::CHANNEL,
-    &pagerduty::CHANNEL,
-    &pushbullet::CHANNEL,
-    &pushover::CHANNEL,
-    &rocket_chat::CHANNEL,
-    &sendgrid::CHANNEL,
-    &ses::CHANNEL,
-    &signal::CHANNEL,
-    &signl4::CHANNEL,
-    &slack::CHANNEL,
-    &splunk_on_call::CHANNEL,
-    &teams::CHANNEL,
-    &telegram::CHANNEL,
-    &twilio::CHANNEL,
-    &twilio_voice::CHANNEL,
-    &webex::CHANNEL,
-    &webhook::CHANNEL,
-    &wecom::CHANNEL,
-    &zapier::CHANNEL,
-    &zulip::CHANNEL,
-];
-
-/// The channel of a key.
-pub fn channel(key: &str) -> Option<&'static Channel> {
-    CHANNELS.iter().copied().find(|channel| channel.key == key)
-}
-
 /// Why settings make no channel.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChannelError {
@@ -260,24 +213,6 @@ pub(crate) enum ChannelError {
     /// A setting is wrong; the first of them.
     #[error("{0}")]
     Setting(ConfigProblem),
-}
-
-/// A channel of settings that come from elsewhere than our files; fails with the first problem.
-pub(crate) fn notifier_of(
-    kind: &str,
-    table: &toml::Table,
-) -> Result<Arc<dyn Notifier>, ChannelError> {
-    let text = table.to_string();
-    let mut document = Document::parse(&text);
-    let mut settings = Settings::new(document.root(), &|_| None);
-    let notifier = channel(kind).and_then(|channel| channel.compile(&mut settings));
-    settings.table.finish();
-    let problem = document.into_problems().into_iter().next();
-    match (notifier, problem) {
-        (Some(notifier), None) => Ok(notifier),
-        (_, Some(problem)) => Err(ChannelError::Setting(problem)),
-        (None, None) => Err(ChannelError::Unknown(kind.to_owned())),
-    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
-//! The content of a notice, before a channel gives it a form. The words are those of `NotifyPlan::message` and `title`
-//! (`plan`); here they become a text without a channel, as of a mail.
+//! The content of a notice, before a channel gives it a form. The words are those of `words`; here they become a text without a channel, as of a mail.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::notify::plan::full_name;
+use crate::notify::words::full_name;
 use crate::store::StoredNotice;
 use crate::time::Timestamp;
 

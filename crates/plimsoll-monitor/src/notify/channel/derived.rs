@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::notify::channel::{CHANNELS, Channel, Foreign, placeholders};
+use crate::notify::channel::all::CHANNELS;
+use crate::notify::channel::{Channel, Foreign, placeholders};
 use crate::notify::field::{Field, FieldKind};
 
 /// What stands before the part of a page that is made.

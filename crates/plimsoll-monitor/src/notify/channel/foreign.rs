@@ -95,8 +95,9 @@ fn read(text: &str, kind: FieldKind) -> Value {
 mod tests {
     use serde_json::json;
 
+    use crate::notify::channel::all::{CHANNELS, notifier_of};
     use crate::notify::channel::snapshot::check;
-    use crate::notify::channel::{CHANNELS, Channel, Foreign, notifier_of};
+    use crate::notify::channel::{Channel, Foreign};
     use crate::notify::message::NoticeKind;
 
     type All = fn(&'static Channel) -> &'static [Foreign];
