@@ -101,7 +101,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use plimsoll_model::Secret;
-use plimsoll_model::document::{ConfigProblem, Document};
+use plimsoll_model::document::ConfigProblem;
 
 use crate::notify::channel::settings_error::SettingsError;
 use crate::notify::field::{Field, Values};

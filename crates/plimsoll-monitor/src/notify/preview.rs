@@ -119,7 +119,7 @@ fn add(secrets: &mut KnownSecrets, value: Option<&toml::Value>) {
 mod tests {
     use super::*;
     use crate::config::overlay;
-    use crate::notify::channel::channel;
+    use crate::notify::channel::all::channel;
 
     fn shown_of(kind: &str, settings: &str, of: NoticeKind) -> String {
         let text = format!("name = \"a\"\ntitle = \"[{{state}}] {{name}}\"\n[{kind}]\n{settings}");

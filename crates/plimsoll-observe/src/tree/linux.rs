@@ -1,7 +1,7 @@
 //! The tree read from proc(5).
 //!
-//! Processor time of a process comes in clock ticks (usually 10 ms), truncated to whole ones, and for each of its
-//! threads in nanoseconds ([`precise`]). Children that nothing waits for are in neither; they are in the counters
+//! Processor time of a process comes in clock ticks (usually 10 ms), truncated to whole ones, and by its clock in
+//! nanoseconds ([`precise`]). Children that nothing waits for are in neither; they are in the counters
 //! of their control group ([`group`]).
 
 mod group;
@@ -348,12 +348,10 @@ impl Member {
             user: units.time(stat.utime),
             system: units.time(stat.stime),
         };
-        let is_small = self.threads <= FEW_THREADS && !self.zombie;
-        self.own = if is_small {
-            self.precise
-                .update(&self.process, self.own_ticks, units.time(1))
-        } else {
+        self.own = if self.zombie {
             self.precise.at_least(self.own_ticks)
+        } else {
+            self.precise.update(self.pid(), self.own_ticks)
         };
         self.ignores_children = stat.sigignore & (1 << (SIGCHLD - 1)) != 0;
         self.reaped = CpuTime {

@@ -3,8 +3,9 @@
 use plimsoll_model::document::Document;
 use serde_json::Value;
 
+use crate::notify::channel::all::channel;
 use crate::notify::channel::request::Next;
-use crate::notify::channel::{HttpRequest, Notifier, Outgoing, channel};
+use crate::notify::channel::{HttpRequest, Notifier, Outgoing};
 use crate::notify::message::{Message, NoticeKind};
 use crate::notify::settings::Settings;
 use crate::time::Timestamp;

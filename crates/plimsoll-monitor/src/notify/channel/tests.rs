@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::all::{CHANNELS, channel};
 use super::*;
 use crate::notify::channel::snapshot::{check, compiled, message, outgoing, request};
 use crate::notify::deliver::judge;
