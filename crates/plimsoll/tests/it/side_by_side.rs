@@ -14,6 +14,7 @@ use std::fs;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use plimsoll_testkit::eventually;
 use plimsoll_testkit::http::{HttpResponse, talk};
@@ -115,39 +116,54 @@ struct TaskRun<'r> {
 impl TaskRun<'_> {
     fn check(&self, unmet: &mut Vec<String>) {
         for pair in &self.task.pairs {
-            let pebble = authority(&pair.ours);
-            let _authority = pebble.as_ref().map(Pebble::start);
-            let pebble = pebble.as_ref();
-            self.check_peer(pair, pebble, unmet);
-            self.check_import(pair, pebble, unmet);
+            self.check_peer(pair, unmet);
+            self.check_import(pair, unmet);
         }
         let [first, rest @ ..] = self.task.pairs.as_slice() else {
             unreachable!("a task has a pair");
         };
-        let pebble = authority(&first.ours);
-        let _authority = pebble.as_ref().map(Pebble::start);
-        self.check_ours(first, rest.first(), pebble.as_ref(), unmet);
+        self.check_ours(first, rest.first(), unmet);
     }
 
-    fn check_peer(&self, pair: &Pair, pebble: Option<&Pebble>, unmet: &mut Vec<String>) {
-        self.around.clear();
-        let ports = ports(pebble);
-        let text = self.around.adapt(&pair.peer);
-        let process = self.peer.start(&text, &ports, pebble, self.around);
-        let Some(process) = process else {
-            return;
-        };
-        await_certificate(&text, pebble, &ports, self.around);
-        self.rows(&pair.rows, System::Peer, &ports, Some(&process), unmet);
+    fn check_peer(&self, pair: &Pair, unmet: &mut Vec<String>) {
+        /// Another program may take one of its ports before it does.
+        const STARTS: usize = 3;
+        let mut reasons = String::new();
+        for _ in 0..STARTS {
+            let pebble = authority(&pair.ours);
+            let _authority = pebble.as_ref().map(Pebble::start);
+            let (pebble, ports) = (pebble.as_ref(), ports(pebble.as_ref()));
+            self.around.clear();
+            let text = self.around.adapt(&pair.peer);
+            let mut process = match self.peer.start(&text, &ports, pebble, self.around) {
+                Ok(Some(process)) => process,
+                Ok(None) => return,
+                Err(reason) => {
+                    reasons.push_str(&reason);
+                    continue;
+                }
+            };
+            await_certificate(&text, pebble, &ports, self.around);
+            let mut own = Vec::new();
+            self.rows(&pair.rows, System::Peer, &ports, Some(&process), &mut own);
+            if process.wait(Duration::ZERO).is_none() {
+                unmet.extend(own);
+                return;
+            }
+            reasons.push_str(&process.stderr_tail());
+        }
+        panic!("{}: {}: {reasons}", self.page.file, self.task.name);
     }
 
     /// Imports the configuration of the other program, and runs the result if the page says that it is the same.
-    fn check_import(&self, pair: &Pair, pebble: Option<&Pebble>, unmet: &mut Vec<String>) {
+    fn check_import(&self, pair: &Pair, unmet: &mut Vec<String>) {
         let Some(name) = self.peer.imported() else {
             return;
         };
         self.around.clear();
-        let ports = ports(pebble);
+        let pebble = authority(&pair.ours);
+        let _authority = pebble.as_ref().map(Pebble::start);
+        let (pebble, ports) = (pebble.as_ref(), ports(pebble.as_ref()));
         let (from, to) = (
             self.around.folder().join(name),
             self.around.folder().join("imported.toml"),
@@ -177,15 +193,11 @@ impl TaskRun<'_> {
         }
     }
 
-    fn check_ours(
-        &self,
-        pair: &Pair,
-        next: Option<&Pair>,
-        pebble: Option<&Pebble>,
-        unmet: &mut Vec<String>,
-    ) {
+    fn check_ours(&self, pair: &Pair, next: Option<&Pair>, unmet: &mut Vec<String>) {
         self.around.clear();
-        let ports = ports(pebble);
+        let pebble = authority(&pair.ours);
+        let _authority = pebble.as_ref().map(Pebble::start);
+        let (pebble, ports) = (pebble.as_ref(), ports(pebble.as_ref()));
         let text = |pair: &Pair| ours(&self.around.adapt(&pair.ours), &ports, pebble);
         let next = next.map(|it| (text(it), it));
         let next = next.as_ref().map(|(text, pair)| (text.as_str(), *pair));

@@ -49,7 +49,7 @@ impl Peer {
         }
     }
 
-    /// Starts it; `None` for a program that Debian does not have.
+    /// Starts it; `None` for a program that Debian does not have. Fails with what it says if it ends at once.
     ///
     /// - `text`: its configuration, with the servers and paths of the test.
     pub(super) fn start(
@@ -58,10 +58,10 @@ impl Peer {
         ports: &Ports,
         pebble: Option<&Pebble>,
         around: &Surroundings,
-    ) -> Option<Process> {
+    ) -> Result<Option<Process>, String> {
         let folder = around.folder().display().to_string();
         let (name, text, command) = match self {
-            Self::Traefik => return None,
+            Self::Traefik => return Ok(None),
             Self::Nginx => (
                 "nginx.conf",
                 nginx(&nginx_ports(text, ports), &folder),
@@ -92,17 +92,17 @@ impl Peer {
             ..ProcessSpec::default()
         })
         .unwrap_or_else(|error| panic!("{error}: it is installed by `cargo xtask test`"));
-        let port = ports.first_in(&text);
-        eventually(|| {
-            let ended = process.wait(Duration::ZERO);
-            assert!(
-                ended.is_none(),
-                "{command} ended:\n{}\n{text}",
-                process.stderr_tail()
-            );
-            TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
-        });
-        Some(process)
+        let listened = match self {
+            // Also to redirect from there.
+            Self::Caddy => vec![ports.port("80").unwrap()],
+            _ => ports.all_in(&text),
+        };
+        let is_open = |port: &u16| TcpStream::connect((Ipv4Addr::LOCALHOST, *port)).is_ok();
+        eventually(|| process.wait(Duration::ZERO).is_some() || listened.iter().all(is_open));
+        if process.wait(Duration::ZERO).is_some() {
+            return Err(format!("{command}: {}\n{text}", process.stderr_tail()));
+        }
+        Ok(Some(process))
     }
 }
 

@@ -76,11 +76,13 @@ impl Ports {
         replaced.into_owned()
     }
 
-    /// The first of them that a configuration listens at.
-    pub(super) fn first_in(&self, text: &str) -> u16 {
-        let mut ports = self.0.iter().map(|(_, port)| *port);
-        let found = ports.find(|it| text.contains(&it.to_string()));
-        found.unwrap_or_else(|| panic!("no port is listened at: {text}"))
+    /// Those that a configuration listens at.
+    pub(super) fn all_in(&self, text: &str) -> Vec<u16> {
+        let ports = self.0.iter().map(|(_, port)| *port);
+        let found = ports.filter(|it| text.contains(&format!(":{it}")));
+        let found: Vec<u16> = found.collect();
+        assert!(!found.is_empty(), "no port is listened at: {text}");
+        found
     }
 }
 
