@@ -54,6 +54,7 @@ http://app.test {
 
 http://down.test {
 	root * {dir}/public
+	error /gone 410
 	reverse_proxy 127.0.0.1:{dead}
 	handle_errors {
 		rewrite * /sorry.html
@@ -126,6 +127,7 @@ fn requests_reach_what_sites_of_caddy_lead_to() {
         ("app.test", "GET /ADMIN/x", "401"),
         ("app.test", "GET /%61dmin/x", "401"),
         ("down.test", "GET /orders", "502 we will be back\n"),
+        ("down.test", "GET /gone", "410 we will be back\n"),
     ] {
         for port in [port, other] {
             let response = exchange(port, request, &format!("{host}:{port}")).unwrap();

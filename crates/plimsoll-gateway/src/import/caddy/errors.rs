@@ -47,10 +47,10 @@ pub(super) fn error_pages(site: &Directive, rows: &mut Rows, notes: &mut Notes) 
         }
     }
     // What `respond` sends is no error to Caddy, whatever its status.
-    let fallible = rows
-        .0
-        .iter_mut()
-        .filter(|it| !matches!(it.response, Response::Other(_)));
+    let fallible = rows.0.iter_mut().filter(|it| {
+        let is_other = matches!(it.response, Response::Other(_));
+        !is_other || it.directive.name == "error"
+    });
     for action in fallible {
         // The refusal of a service that authorizes is no error to Caddy either.
         let table = if action.passed.auth.is_some() {

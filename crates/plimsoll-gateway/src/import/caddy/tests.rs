@@ -104,18 +104,19 @@ fn passwords_and_addresses_keep_clients_out_rather_than_in() {
 #[test]
 fn errors_lead_to_a_page_or_a_text() {
     check(
-        "http://a.test {\n\troot * /srv/errors\n\treverse_proxy :9000\n\trespond /no 403\n\thandle_errors {\n\t\trewrite * /50x.html\n\t\tfile_server\n\t}\n}\n\
+        "http://a.test {\n\troot * /srv/errors\n\treverse_proxy :9000\n\trespond /no 403\n\terror /gone 410\n\thandle_errors {\n\t\trewrite * /50x.html\n\t\tfile_server\n\t}\n}\n\
         http://b.test {\n\tforward_auth auth:9091 {\n\t\turi /verify\n\t}\n\treverse_proxy :9000\n\thandle_errors 404 5xx {\n\t\trespond \"gone\"\n\t}\n}\n\
         http://c.test {\n\treverse_proxy :9000\n\thandle_errors {\n\t\trespond \"{err.status_code}\"\n\t}\n}\n",
         &[
+            "path = \"/gone\"\nrespond = { status = 410, body = \"\" }\non_status = { 4xx = \"errors (Caddyfile:6)\", 5xx",
             "path = \"/no\"\nrespond = { status = 403, body = \"\" }\n\n",
-            "prefix = \"/\"\nproxy = \"http://localhost:9000\"\non_status = { 4xx = \"errors (Caddyfile:5)\", 5xx = \"errors (Caddyfile:5)\" }\n",
-            "name = \"errors (Caddyfile:5)\"\ninternal = true\nrespond = { file = \"/srv/errors/50x.html\", type = \"text/html; charset=utf-8\" }\n",
-            "host = \"b.test\"\nprefix = \"/\"\nproxy = { to = \"http://localhost:9000\", auth = { to = \"http://auth:9091/verify\" } }\non_status = { 5xx = \"errors (Caddyfile:15)\" }\n",
-            "name = \"errors (Caddyfile:15)\"\ninternal = true\nrespond = { body = \"gone\" }\n",
+            "prefix = \"/\"\nproxy = \"http://localhost:9000\"\non_status = { 4xx = \"errors (Caddyfile:6)\", 5xx = \"errors (Caddyfile:6)\" }\n",
+            "name = \"errors (Caddyfile:6)\"\ninternal = true\nrespond = { file = \"/srv/errors/50x.html\", type = \"text/html; charset=utf-8\" }\n",
+            "host = \"b.test\"\nprefix = \"/\"\nproxy = { to = \"http://localhost:9000\", auth = { to = \"http://auth:9091/verify\" } }\non_status = { 5xx = \"errors (Caddyfile:16)\" }\n",
+            "name = \"errors (Caddyfile:16)\"\ninternal = true\nrespond = { body = \"gone\" }\n",
             "host = \"c.test\"\nprefix = \"/\"\nproxy = \"http://localhost:9000\"\n",
         ],
-        &["Caddyfile:21: handle_errors: left out"],
+        &["Caddyfile:22: handle_errors: left out"],
     );
 }
 
