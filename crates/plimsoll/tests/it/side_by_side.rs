@@ -9,7 +9,7 @@ mod request;
 mod servers;
 mod surroundings;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -298,22 +298,44 @@ fn outcome(
 ) -> Result<(), String> {
     /// Of two servers that take turns each gets a request long before.
     const MOST: u32 = 200;
-    let times = times(request);
-    let mut seen = BTreeSet::new();
+    /// So that chance does not decide, and several workers may take their turns by themselves.
+    const FOR_SHARES: u32 = 90;
+    let times = if expectation.is_twice {
+        FOR_SHARES
+    } else {
+        times(request)
+    };
+    let mut seen = BTreeMap::<String, u32>::new();
     for sent in 1..=MOST {
         let received = send();
         if let Some(unmet) = expectation.unmet(&received) {
             return Err(format!("{unmet}: {received:?}"));
         }
-        seen.insert(received.server().to_owned());
+        *seen.entry(received.server().to_owned()).or_default() += 1;
         if expectation.is_one_server && seen.len() > 1 {
             return Err(format!("several servers got it: {seen:?}"));
         }
         if sent >= times && seen.len() >= expectation.servers.len() {
-            return Ok(());
+            return if expectation.is_twice {
+                shared_by_two(&seen, &expectation.servers)
+            } else {
+                Ok(())
+            };
         }
     }
     Err(format!("only {seen:?} got it"))
+}
+
+/// Whether the first server got about twice as many requests as the second one.
+fn shared_by_two(seen: &BTreeMap<String, u32>, servers: &[String]) -> Result<(), String> {
+    let [first, second] = servers else {
+        panic!("a share is that of two servers");
+    };
+    let share = f64::from(seen[first]) / f64::from(seen[second]);
+    let is_near = (1.5..=2.7).contains(&share);
+    is_near
+        .then_some(())
+        .ok_or_else(|| format!("the shares differ: {seen:?}"))
 }
 
 /// Waits for the certificate that a program orders of an authority.

@@ -15,6 +15,8 @@ pub(super) struct Expectation {
     pub(super) servers: Vec<String>,
     /// It is always the same one.
     pub(super) is_one_server: bool,
+    /// The first server gets about twice as many as the second one.
+    pub(super) is_twice: bool,
 }
 
 #[derive(Debug)]
@@ -33,6 +35,7 @@ impl Expectation {
             .unwrap_or((response, ""));
         let mut expectation = Self {
             is_one_server: request.contains("at one server"),
+            is_twice: request.contains("twice as often"),
             ..Self::default()
         };
         for (cell, is_of_request) in [(response, false), (more, true), (request, true)] {
