@@ -20,6 +20,12 @@ pub(crate) const NGINX: Package = Package {
     name: "nginx-light",
 };
 
+/// Forwards TCP and UDP.
+pub(crate) const NGINX_STREAM: Package = Package {
+    program: "/usr/lib/nginx/modules/ngx_stream_module.so",
+    name: "libnginx-mod-stream",
+};
+
 pub(crate) const CHROMIUM: Package = Package {
     program: "chromium",
     name: "chromium",

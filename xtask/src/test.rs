@@ -73,11 +73,13 @@ impl Arguments {
 const THREADS: &str = "RUST_TEST_THREADS";
 
 /// Programs that tests run against.
-const NEEDED: [Package; 15] = [
+const NEEDED: [Package; 17] = [
     packages::NGINX,
+    packages::NGINX_STREAM,
     packages::WRK,
     packages::NGHTTPD,
     packages::CADDY,
+    packages::HAPROXY,
     packages::APACHE,
     packages::CHROMIUM,
     packages::CURL,

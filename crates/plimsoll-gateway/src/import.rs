@@ -18,6 +18,8 @@ mod access;
 
 mod cache;
 
+mod chosen;
+
 mod client_certificates;
 
 mod cookies;

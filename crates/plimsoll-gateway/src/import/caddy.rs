@@ -2,6 +2,8 @@
 //!
 //! Source: Caddy's documentation, "Caddyfile" (concepts, directives, matchers, options).
 
+mod errors;
+
 mod handlers;
 
 mod layers;

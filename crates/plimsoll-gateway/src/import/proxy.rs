@@ -8,9 +8,9 @@ use plimsoll_wire::http::{FieldClass, NormalPath};
 use super::Notes;
 use super::access;
 use super::cache::cache;
+use super::chosen::chosen;
 use super::cookies::proxy_cookies;
 use super::errors::has_successors;
-use super::maps;
 use super::nginx::Directive;
 use super::real_ip::{is_of_place, networks};
 use super::redirects::{is_redirecting, proxy_redirects};
@@ -38,13 +38,14 @@ pub(super) fn proxy(
         .find_map(|uri| url.strip_suffix(uri))
         .unwrap_or(url);
     let (scheme, rest) = match url.split_once("://") {
-        Some(("https" | "grpcs", rest)) => ("https", rest),
-        Some((_, rest)) => ("http", rest),
-        None => ("http", url),
+        Some(("https" | "grpcs", rest)) => (Some("https"), rest),
+        Some((_, rest)) => (Some("http"), rest),
+        None => (None, url),
     };
     let (authority, uri) = authority_and_uri(rest);
     let is_socket = authority.starts_with("unix:");
     let chosen = chosen(authority, scheme, scope, upstreams);
+    let scheme = scheme.unwrap_or("http");
     let first = chosen.as_ref().and_then(|it| it.servers.first());
     let authority = first.map_or(authority, String::as_str);
     let is_known = chosen.is_some() || !url.contains('$');
@@ -117,7 +118,10 @@ pub(super) fn proxy(
             rewritten(rewrite, &mut keys, notes);
         }
     }
-    headers(scope, authority, &mut keys, route, notes);
+    // Of several servers each gets its own.
+    let are_urls = chosen.as_ref().is_some_and(|it| it.are_urls);
+    let host = if are_urls { "server" } else { authority };
+    headers(scope, host, &mut keys, route, notes);
     // A server knows its own address, and the name of an upstream only from the field `host`. nginx does nothing by itself where
     // the URL has variables.
     let is_named =
@@ -173,43 +177,6 @@ pub(super) fn is_for_subrequests(server: &Directive, location: &Directive) -> bo
     }
     let path = location.arguments.last().map_or("", String::as_str);
     names(&server.block, path)
-}
-
-/// The servers that a variable may name.
-struct Chosen {
-    /// The text with a place that names one of them.
-    to: String,
-    /// Upstreams of the file, or servers.
-    servers: Vec<String>,
-}
-
-/// What `http://$variable` may lead to, if a map gives the variable values that are all known: the names of upstreams.
-fn chosen(
-    authority: &str,
-    scheme: &str,
-    scope: &Scope<'_>,
-    upstreams: &Upstreams,
-) -> Option<Chosen> {
-    let map = maps::defining(authority, scope)?;
-    let text = maps::translated(map, scope, Moment::Request, 1).ok()?;
-    let mut servers = text.values?;
-    servers.retain(|it| !it.is_empty());
-    servers.sort();
-    servers.dedup();
-    let are_upstreams = !servers.is_empty() && servers.iter().all(|it| upstreams.has(it));
-    let are_servers = !servers.is_empty()
-        && servers
-            .iter()
-            .all(|it| !upstreams.has(it) && is_server(it) && !it.starts_with("unix:"));
-    let place = format!("{{map:{}}}", authority.trim_start_matches('$'));
-    let to = if are_upstreams {
-        place
-    } else if are_servers {
-        format!("{scheme}://{place}")
-    } else {
-        return None;
-    };
-    Some(Chosen { to, servers })
 }
 
 /// The server of a URL, or the socket (`unix:/run/app.sock:/uri`), and what the location is replaced by.

@@ -198,7 +198,7 @@ fn one_file(path: &str, file: &str, keys: &mut Keys) {
 }
 
 /// The media type of a file by the end of its name, for those that are aliases of paths.
-fn media_type(file: &str) -> &'static str {
+pub(super) fn media_type(file: &str) -> &'static str {
     match file.rsplit('.').next().unwrap_or_default() {
         "html" | "htm" => "text/html; charset=utf-8",
         "txt" => "text/plain; charset=utf-8",

@@ -2,9 +2,13 @@
 //!
 //! Source: Traefik's documentation, "Routing & Load Balancing", "Middlewares", "Docker", "File".
 
+mod access_log;
+
 mod conditions;
 
 mod environment;
+
+mod errors;
 
 mod fields;
 
@@ -24,6 +28,8 @@ mod rule;
 
 mod services;
 
+mod streams;
+
 mod values;
 
 use std::collections::BTreeSet;
@@ -38,6 +44,7 @@ use self::middlewares::Surroundings;
 use self::model::{Model, merge};
 use self::routers::{Router, routers, routes};
 use self::services::Services;
+use self::streams::streams;
 use super::loads::loading;
 use super::nginx::Directive;
 use super::rows::maps::Maps;
@@ -45,7 +52,7 @@ use super::rows::value_maps::ValueMaps;
 use super::servers::Translation;
 use super::{ImportError, Imported, Notes};
 
-const NO_ROUTER: &str = "no router of HTTP can be translated; give the file that has `http.routers`, or a compose file with labels";
+const NO_ROUTER: &str = "no router of HTTP or TCP can be translated; give the file that has `http.routers`, or a compose file with labels";
 
 /// Whether a file is one of Traefik, by its lines: a dynamic or static configuration in YAML, or a compose file with labels.
 pub fn is_traefik(text: &str) -> bool {
@@ -71,16 +78,26 @@ pub fn import_traefik(file: &str, text: &str) -> Result<Imported, ImportError> {
     let model = model(file, text, &mut notes)?;
     let mut maps = ValueMaps::default();
     let routers = routers(&model, &mut maps, &mut notes);
-    let Some(first) = routers.first() else {
+    let is_http = |entry_point: &str| {
+        let mut routers = routers.iter();
+        routers.any(|it| it.has_entry_point(entry_point))
+    };
+    let streams = streams(&model, is_http, &mut notes);
+    let places = routers.iter().map(|it| &it.place);
+    let Some(first) = places.chain(&streams.first).next().cloned() else {
         return Err(ImportError {
             file: file.to_owned(),
             line: 1,
             reason: NO_ROUTER.to_owned(),
         });
     };
-    let first = first.place.clone();
     report_others(&model, &mut notes);
-    let mut listeners = listeners(&model, &named(&routers, &model), &first, &mut notes);
+    let mut listeners = if routers.is_empty() {
+        Vec::new()
+    } else {
+        let named = named(&routers, &model);
+        listeners(&model, &named, &streams.entry_points, &first, &mut notes)
+    };
     order(&routers, &mut listeners, &model, &mut notes);
     let (mut services, mut clients) = (Services::default(), Maps::default());
     let mut reached = BTreeSet::new();
@@ -112,14 +129,18 @@ pub fn import_traefik(file: &str, text: &str) -> Result<Imported, ImportError> {
     for listener in &listeners {
         listener.write(&model, &files, &mut head);
     }
+    head.push_str(&streams.listeners);
+    access_log::write(&model, &mut head, &mut notes);
     clients.write(&mut head);
     maps.write(&mut head);
+    let mut upstreams = services.upstreams;
+    upstreams.extend(streams.upstreams);
     let parts = Translation {
         source: "a configuration of Traefik",
         head,
         at: (Rc::from(file), first.line),
         routes: all,
-        upstreams: services.upstreams,
+        upstreams,
     };
     let directory = Path::new(file).parent().unwrap_or(Path::new(""));
     let text = loading(parts, directory, &mut notes);
@@ -268,14 +289,9 @@ fn certificates(model: &Model) -> Vec<String> {
 
 /// Reports what is neither HTTP nor a certificate.
 fn report_others(model: &Model, notes: &mut Notes) {
-    for kind in ["tcp", "udp"] {
-        for (name, node) in model.dynamic.get(kind).get("routers").entries() {
-            let place = model.place(node, &format!("{kind}.routers.{name}"));
-            notes.add(
-                &place,
-                format!("left out: write `{kind}` of a `[[listen]]`"),
-            );
-        }
+    for (name, node) in model.dynamic.at("udp.routers").entries() {
+        let place = model.place(node, &format!("udp.routers.{name}"));
+        notes.add(&place, "left out: write `udp` of a `[[listen]]`");
     }
     for (key, node) in model.dynamic.entries() {
         let known = [
@@ -286,6 +302,7 @@ fn report_others(model: &Model, notes: &mut Notes) {
             "entrypoints",
             "certificatesresolvers",
             "services",
+            "accesslog",
         ];
         // What is written down about requests, and where configurations come from.
         let silent = ["log", "global", "providers", "version"];

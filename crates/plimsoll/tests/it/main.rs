@@ -26,6 +26,11 @@ mod kubernetes_import;
 
 mod traefik_import;
 
+mod caddy_import;
+
+#[cfg(target_os = "linux")]
+mod side_by_side;
+
 mod mistakes;
 
 mod mock;

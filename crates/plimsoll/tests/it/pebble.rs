@@ -71,7 +71,8 @@ impl Pebble {
         let local = Ipv4Addr::LOCALHOST;
         let names = NameServer::builder()
             .record("a.test", local, 60)
-            .record("b.test", local, 60);
+            .record("b.test", local, 60)
+            .record("shop.example.org", local, 60);
         Self {
             files,
             names: names.start(),

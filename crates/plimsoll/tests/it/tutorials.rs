@@ -203,7 +203,7 @@ impl Reader {
 }
 
 /// A text that is printed if the test fails meanwhile.
-struct Described<F: Fn() -> String>(F);
+pub(crate) struct Described<F: Fn() -> String>(pub(crate) F);
 
 impl<F: Fn() -> String> Drop for Described<F> {
     #[expect(clippy::print_stderr, reason = "a failed test is explained there")]

@@ -254,7 +254,11 @@ fn actions(
         scope.notes.add(directive, message);
         not_translated()
     });
-    vec![Action::new(Matcher::default(), response, directive)]
+    let mut action = Action::new(Matcher::default(), response, directive);
+    if directive.name == "reverse_proxy" {
+        action.passed.response = proxies::fields_down(directive, scope);
+    }
+    vec![action]
 }
 
 /// Responds with 404 to paths that have a name which `hide` of a `file_server` has.

@@ -6,14 +6,17 @@ use super::super::nginx::Directive;
 use super::super::rows::actions::{Fields, Passed};
 use super::super::rows::matcher::Matcher;
 use super::super::rows::steps::Layer;
+use super::super::toml::Keys;
 use super::handlers::Scope;
 use super::matcher::Named;
 use super::proxies;
 use super::values::{size, with_places};
 
 /// Directives that say nothing about what is served.
-const SILENT: [&str; 8] = [
+const SILENT: [&str; 9] = [
     "bind",
+    // What takes the place of errors is written behind the routes.
+    "handle_errors",
     "log",
     "tls",
     "tracing",
@@ -80,11 +83,7 @@ pub(super) fn layer(
         }
         "header" => {
             passed.response = fields(directive, arguments, scope);
-            if passed.response.removed.iter().any(|it| it.contains('*')) {
-                let message = "left out in part: fields are not removed by a part of their names";
-                scope.notes.add(directive, message);
-                passed.response.removed.retain(|it| !it.contains('*'));
-            }
+            without_parts(&mut passed.response, directive, scope);
         }
         "request_header" => {
             passed.request = fields(directive, arguments, scope);
@@ -100,7 +99,9 @@ pub(super) fn layer(
             passed.max_request = most.and_then(|it| size(it.argument(0)));
         }
         "basic_auth" | "basicauth" => {
-            passed.keys.set("basic_auth", passwords(directive, scope));
+            passed
+                .keys
+                .set("basic_auth", passwords(directive, arguments, scope));
         }
         "forward_auth" => {
             let (auth, renamed) = proxies::forward_auth(directive, arguments, scope);
@@ -120,8 +121,17 @@ pub(super) fn layer(
     })
 }
 
+/// Leaves out fields of responses that are removed by a part of their names.
+pub(super) fn without_parts(fields: &mut Fields, directive: &Directive, scope: &mut Scope<'_>) {
+    if fields.removed.iter().any(|it| it.contains('*')) {
+        let message = "left out in part: fields are not removed by a part of their names";
+        scope.notes.add(directive, message);
+        fields.removed.retain(|it| !it.contains('*'));
+    }
+}
+
 /// `header` in one line or as a block.
-fn fields(directive: &Directive, arguments: &[String], scope: &mut Scope<'_>) -> Fields {
+pub(super) fn fields(directive: &Directive, arguments: &[String], scope: &mut Scope<'_>) -> Fields {
     let mut lines: Vec<(&str, &[String])> = Vec::new();
     if let Some((name, rest)) = arguments.split_first() {
         lines.push((name, rest));
@@ -155,8 +165,8 @@ fn fields(directive: &Directive, arguments: &[String], scope: &mut Scope<'_>) ->
     fields
 }
 
-/// `basic_auth` with names and hashes.
-fn passwords(directive: &Directive, scope: &mut Scope<'_>) -> String {
+/// `basic_auth [HASH [REALM]]` with names and hashes.
+fn passwords(directive: &Directive, arguments: &[String], scope: &mut Scope<'_>) -> String {
     let mut users = Vec::new();
     for user in &directive.block {
         let hash = user.argument(0);
@@ -176,5 +186,10 @@ fn passwords(directive: &Directive, scope: &mut Scope<'_>) -> String {
         // No client gets in, rather than all.
         users.push("nobody = \"*\"".to_owned());
     }
-    format!("{{ users = {{ {} }} }}", users.join(", "))
+    let mut keys = Keys::default();
+    if let [_, realm, ..] = arguments {
+        keys.text("realm", realm);
+    }
+    keys.set("users", format!("{{ {} }}", users.join(", ")));
+    keys.inline()
 }

@@ -5,10 +5,11 @@ use std::rc::Rc;
 use plimsoll_model::document::toml_string;
 
 use super::super::nginx::Directive;
-use super::super::rows::actions::Response;
+use super::super::rows::actions::{Fields, Response};
 use super::super::toml::Keys;
 use super::super::upstreams::UpstreamText;
 use super::handlers::Scope;
+use super::layers::{fields, without_parts};
 use super::untranslated::Untranslated;
 use super::values::{duration, size, with_places};
 
@@ -117,8 +118,8 @@ fn options(directive: &Directive, proxy: &mut Keys, upstream: &mut Keys, scope: 
     for option in &directive.block {
         let value = option.argument(0);
         match option.name.as_str() {
-            // Streams are passed on as they come.
-            "to" | "flush_interval" | "trusted_proxies" | "lb_try_interval" => {}
+            // Streams are passed on as they come; fields of responses are those of the route.
+            "to" | "flush_interval" | "trusted_proxies" | "lb_try_interval" | "header_down" => {}
             "lb_policy" => {
                 let known = POLICIES.iter().find(|(name, _)| *name == value);
                 match (value, known) {
@@ -181,7 +182,6 @@ fn options(directive: &Directive, proxy: &mut Keys, upstream: &mut Keys, scope: 
             }
             "max_fails" | "fail_duration" | "unhealthy_status" => upstream.set("eject", "true"),
             "header_up" => field_up(option, proxy, &mut headers, scope),
-            "header_down" => scope.notes.add(option, "left out: write `response_headers` into the route"),
             "transport" => transport(option, proxy, upstream, scope),
             "request_buffers" => {
                 if let Some(most) = size(value) {
@@ -229,6 +229,17 @@ fn field_up(option: &Directive, proxy: &mut Keys, headers: &mut Keys, scope: &mu
             .notes
             .add(option, format!("servers get no `{name}` by it")),
     }
+}
+
+/// The changes of `header_down`.
+pub(super) fn fields_down(directive: &Directive, scope: &mut Scope<'_>) -> Fields {
+    let mut down = Fields::default();
+    for option in directive.block.iter().filter(|it| it.name == "header_down") {
+        let mut changes = fields(option, &option.arguments, scope);
+        without_parts(&mut changes, option, scope);
+        down.join(&changes);
+    }
+    down
 }
 
 fn transport(option: &Directive, proxy: &mut Keys, upstream: &mut Keys, scope: &mut Scope<'_>) {

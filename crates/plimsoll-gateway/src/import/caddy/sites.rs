@@ -12,6 +12,7 @@ use super::super::rows::Rows;
 use super::super::rows::maps::Maps;
 use super::super::toml::Keys;
 use super::super::upstreams::UpstreamText;
+use super::errors::error_pages;
 use super::handlers::{Scope, steps};
 use super::matcher::{Named, networks_of};
 use super::rewriting::Rewriting;
@@ -164,6 +165,7 @@ impl Sites {
         let block = steps(&site.head, &Named::none(), Rewriting::default(), &mut scope);
         let mut rows = Rows::of_site(&block, &site.head, is_alone, notes);
         rows.in_order();
+        let pages = error_pages(&site.head, &mut rows, notes);
         for ((port, _), hosts) in &hosts {
             for host in hosts {
                 for action in &rows.0 {
@@ -178,6 +180,7 @@ impl Sites {
                 }
             }
         }
+        self.routes.extend(pages);
     }
 
     fn address(&self, text: &str) -> Option<Address> {

@@ -102,6 +102,42 @@ fn passwords_and_addresses_keep_clients_out_rather_than_in() {
 }
 
 #[test]
+fn errors_lead_to_a_page_or_a_text() {
+    check(
+        "http://a.test {\n\troot * /srv/errors\n\treverse_proxy :9000\n\trespond /no 403\n\terror /gone 410\n\thandle_errors {\n\t\trewrite * /50x.html\n\t\tfile_server\n\t}\n}\n\
+        http://b.test {\n\tforward_auth auth:9091 {\n\t\turi /verify\n\t}\n\treverse_proxy :9000\n\thandle_errors 404 5xx {\n\t\trespond \"gone\"\n\t}\n}\n\
+        http://c.test {\n\treverse_proxy :9000\n\thandle_errors {\n\t\trespond \"{err.status_code}\"\n\t}\n}\n",
+        &[
+            "path = \"/gone\"\nrespond = { status = 410, body = \"\" }\non_status = { 4xx = \"errors (Caddyfile:6)\", 5xx",
+            "path = \"/no\"\nrespond = { status = 403, body = \"\" }\n\n",
+            "prefix = \"/\"\nproxy = \"http://localhost:9000\"\non_status = { 4xx = \"errors (Caddyfile:6)\", 5xx = \"errors (Caddyfile:6)\" }\n",
+            "name = \"errors (Caddyfile:6)\"\ninternal = true\nrespond = { file = \"/srv/errors/50x.html\", type = \"text/html; charset=utf-8\" }\n",
+            "host = \"b.test\"\nprefix = \"/\"\nproxy = { to = \"http://localhost:9000\", auth = { to = \"http://auth:9091/verify\" } }\non_status = { 5xx = \"errors (Caddyfile:16)\" }\n",
+            "name = \"errors (Caddyfile:16)\"\ninternal = true\nrespond = { body = \"gone\" }\n",
+            "host = \"c.test\"\nprefix = \"/\"\nproxy = \"http://localhost:9000\"\n",
+        ],
+        &["Caddyfile:22: handle_errors: left out"],
+    );
+}
+
+#[test]
+fn fields_of_responses_and_the_realm_of_passwords() {
+    let hash = "$2a$14$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG";
+    check(
+        &format!(
+            ":80 {{\n\tbasic_auth bcrypt Staff {{\n\t\tbob {hash}\n\t}}\n\theader X-A b\n\treverse_proxy :9000 {{\n\t\theader_down -Server\n\t\theader_down X-C d\n\t\theader_down X-E f g\n\t}}\n}}\n"
+        ),
+        &[
+            "proxy = \"http://localhost:9000\"\nbasic_auth = { realm = \"Staff\", users = { bob = \"$2a$14$",
+            "response_headers = { set = { X-C = \"d\", X-A = \"b\" }, remove = [\"Server\"] }\n",
+        ],
+        &[
+            "Caddyfile:9: header_down: `X-E` is left out: it has no value, or replaces a part of one",
+        ],
+    );
+}
+
+#[test]
 fn php_is_scripts_files_and_a_front_controller() {
     check(
         "http://blog.test {\n\troot * /var/www/html\n\tphp_fastcgi unix//run/php/php-fpm.sock\n\tfile_server\n}\n",

@@ -34,6 +34,37 @@ fn variables_become_places() {
 }
 
 #[test]
+fn a_variable_may_have_the_whole_url_of_a_server() {
+    check(
+        r"
+        http {
+            map $http_x_canary $pool { default http://10.0.0.1:8080; yes http://10.0.0.2:8080; }
+            map $http_x_tenant $shop { default http://10.0.0.1:8080; other http://shop; }
+            map $http_x_area $area { default 10.0.0.1:8080; other 10.0.0.2:8080; }
+            upstream shop { server 10.0.0.3:80; }
+            server {
+                listen 127.0.0.1:8080;
+                location /a/ { proxy_pass $pool; }
+                location /b/ { proxy_pass $pool; proxy_set_header Host $host; }
+                location /c/ { proxy_pass $shop; }
+                location /d/ { proxy_pass $area; }
+            }
+        }
+        ",
+        &[
+            "prefix = \"/a/\"\nproxy = { to = \"{map:pool}\", host = \"server\",",
+            "prefix = \"/b/\"\nproxy = { to = \"{map:pool}\", host = \"{host}\",",
+            "prefix = \"/c/\"\nrespond = { status = 502",
+            "prefix = \"/d/\"\nrespond = { status = 502",
+        ],
+        &[
+            "proxy_pass: responds with 502: `$shop` is not a server",
+            "proxy_pass: responds with 502: `$area` is not a server",
+        ],
+    );
+}
+
+#[test]
 fn a_log_in_json_has_members() {
     check(
         r#"

@@ -363,8 +363,8 @@ fn arguments(command: &Node, file: &Rc<str>, fixed: &mut Node, notes: &mut Notes
         };
         let (key, value) = option.split_once('=').unwrap_or((option, "true"));
         let lower = key.to_ascii_lowercase();
-        let is_read = ["entrypoints.", "certificatesresolvers."];
-        if is_read.iter().any(|it| lower.starts_with(it)) {
+        let is_read = ["entrypoints.", "certificatesresolvers.", "accesslog."];
+        if lower == "accesslog" || is_read.iter().any(|it| lower.starts_with(it)) {
             let (value, unknown) = filled(value);
             for name in unknown {
                 let place = Directive::place(file, line, &format!("--{key}"));

@@ -50,14 +50,19 @@ pub(super) struct Named {
 /// The listeners for the entry points of the static configuration, or those that routers name.
 ///
 /// - `named`: in the order in which routers name them.
+/// - `others`: those of routers of TCP alone, in lower case.
 pub(super) fn listeners(
     model: &Model,
     named: &[Named],
+    others: &BTreeSet<String>,
     first: &Directive,
     notes: &mut Notes,
 ) -> Vec<Listener> {
     let fixed = model.fixed.get("entryPoints").entries();
-    let mut wanted: Vec<String> = fixed.iter().map(|(name, _)| name.clone()).collect();
+    let configured = fixed.iter().map(|(name, _)| name.clone());
+    let mut wanted: Vec<String> = configured
+        .filter(|it| !others.contains(&it.to_ascii_lowercase()))
+        .collect();
     for name in named {
         if !wanted.iter().any(|it| it.eq_ignore_ascii_case(&name.name)) {
             wanted.push(name.name.clone());

@@ -10,6 +10,7 @@ use super::super::nginx::Directive;
 use super::super::rows::actions::{Passed, Response};
 use super::super::rows::value_maps::ValueMaps;
 use super::super::toml::Keys;
+use super::errors::ErrorPages;
 use super::fields;
 use super::model::{Model, Untranslated};
 use super::paths::Changes;
@@ -34,6 +35,8 @@ pub(super) struct Chain {
     pub(super) redirects: Vec<(String, Response, Passed)>,
     /// What responds in place of the service.
     pub(super) response: Option<Response>,
+    /// What takes the place of errors.
+    pub(super) errors: Vec<ErrorPages>,
     /// Middlewares so far.
     count: usize,
 }
@@ -183,10 +186,20 @@ impl Chain {
             }
             // Servers say what their content is.
             "contenttype" => Ok(()),
-            "circuitbreaker" | "errors" | "grpcweb" => {
+            "errors" => {
+                let name = place.name.split('.').nth(1).unwrap_or_default();
+                match ErrorPages::read(name, options, place) {
+                    Ok(pages) => self.errors.push(pages),
+                    Err(reason) => around.notes.add(
+                        place,
+                        format!("left out: {reason}: see `on_status` and `intercept_errors`"),
+                    ),
+                }
+                Ok(())
+            }
+            "circuitbreaker" | "grpcweb" => {
                 let instead = match kind {
                     "circuitbreaker" => "left out: see `breaker` and `eject` of upstreams",
-                    "errors" => "left out: see `error_pages` with `intercept_errors` of `proxy`",
                     _ => "left out: there is no counterpart",
                 };
                 around.notes.add(place, instead);

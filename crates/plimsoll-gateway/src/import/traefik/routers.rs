@@ -13,7 +13,9 @@ use super::super::rows::maps::Maps;
 use super::super::rows::matcher::Matcher;
 use super::super::rows::steps::{Block, Step};
 use super::super::rows::value_maps::ValueMaps;
+use super::super::toml::Keys;
 use super::conditions::Conditions;
+use super::errors::PageRoute;
 use super::listeners::{Listener, closing_options};
 use super::middlewares::{Chain, Surroundings};
 use super::model::{Model, Untranslated};
@@ -128,6 +130,12 @@ impl Router {
         })
     }
 
+    /// Whether it has requests of an entry point.
+    pub(super) fn has_entry_point(&self, name: &str) -> bool {
+        let mut names = self.entry_points.iter();
+        names.any(|it| it.eq_ignore_ascii_case(name))
+    }
+
     pub(super) fn is_at(&self, listener: &Listener) -> bool {
         let mut names = self.entry_points.iter();
         let is_named = names.any(|it| it.eq_ignore_ascii_case(&listener.name));
@@ -152,10 +160,13 @@ impl Router {
     }
 
     /// What it responds with, by the first of these that is for a request.
+    ///
+    /// - `pages`: routes of error pages, to which those of this router are added.
     fn actions(
         &self,
         services: &mut Services,
         listener: &Listener,
+        pages: &mut Vec<PageRoute>,
         around: &mut Surroundings<'_>,
     ) -> Vec<Action> {
         let of = |response| Action::new(Matcher::default(), response, &self.place);
@@ -171,6 +182,15 @@ impl Router {
             action.matcher.places.push((place, "true".to_owned()));
             action.passed = passed;
             actions.push(action);
+        }
+        let mut on_status = Keys::default();
+        for errors in std::mem::take(&mut chain.errors) {
+            pages.extend(errors.routes(services, &mut on_status, around));
+        }
+        if !on_status.is_empty() {
+            // Those of servers too.
+            chain.proxy.set("intercept_errors", "true");
+            chain.passed.keys.set("on_status", on_status.inline());
         }
         let response = match chain.response.take() {
             Some(response) => response,
@@ -232,9 +252,10 @@ pub(super) fn routes(
     reached: &mut BTreeSet<(usize, String)>,
 ) -> Vec<Route> {
     let own: Vec<&Router> = routers.iter().filter(|it| it.is_at(listener)).collect();
+    let mut pages = Vec::new();
     let actions: Vec<Vec<Action>> = own
         .iter()
-        .map(|router| router.actions(services, listener, around))
+        .map(|router| router.actions(services, listener, &mut pages, around))
         .collect();
     let alternatives = own.iter().flat_map(|it| &it.alternatives);
     let hosts: BTreeSet<String> = alternatives
@@ -293,6 +314,16 @@ pub(super) fn routes(
             reached.insert((action.directive.line, action.directive.name.clone()));
             for keys in action.routes(host, &listener.name, maps) {
                 made.push(Route::new(&keys, &action.directive));
+            }
+        }
+        let mut led: Vec<&PageRoute> = Vec::new();
+        for page in &pages {
+            let mut actions = rows.0.iter();
+            let is_needed = actions.any(|it| page.is_led_to(&it.passed.keys));
+            // Several routers may have the same middleware.
+            if is_needed && !led.iter().any(|it| it.path == page.path) {
+                led.push(page);
+                made.push(page.route(host, &listener.name));
             }
         }
     }

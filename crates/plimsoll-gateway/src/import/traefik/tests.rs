@@ -5,6 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::import::tests::translation::{check_translation, loaded};
 
+mod pages_and_streams;
+
 fn imported(text: &str) -> Imported {
     let imported = import_traefik("traefik.yml", text).unwrap();
     loaded(imported)
@@ -63,6 +65,34 @@ fn labels_of_a_compose_file() {
             "traefik.yml:24: routers.other: responds with 501: the middleware `nowhere@file` is not in this file",
         ],
     );
+}
+
+#[test]
+fn an_access_log_has_the_names_of_traefik() {
+    let routers = "http:\n  routers:\n    shop: { entryPoints: [web], rule: Host(`a.test`), service: shop }\n  services:\n    shop: { loadBalancer: { servers: [ { url: 'http://10.0.0.1:80' } ] } }\n";
+    let points = "entryPoints: { web: { address: ':80' } }\n";
+    for (log, lines, notes) in [
+        (
+            "accessLog: { filePath: /var/log/access.log, format: json, filters: { statusCodes: ['500'] } }\n",
+            "[log]\nfile = \"/var/log/access.log\"\nformat = { StartUTC = \"{time}\", ClientAddr = \"{peer}\",",
+            &[
+                "accessLog: lines have the members",
+                "accessLog: `filters` is left out",
+            ][..],
+        ),
+        (
+            "accessLog: {}\n",
+            "[log]\nfile = \"-\"\nformat = \"combined\"\n",
+            &[],
+        ),
+        ("accessLog: false\n", "name = \"web\"\n\n[[route]]\n", &[]),
+    ] {
+        check(&format!("{points}{log}{routers}"), &[lines], notes);
+    }
+    let arguments = "      - --accesslog=true\n      - --accesslog.filepath=/log\n      - --certificatesresolvers.le.acme.tlschallenge=true\n";
+    let last = "      - --certificatesresolvers.le.acme.tlschallenge=true\n";
+    let toml = imported(&COMPOSE.replace(last, arguments)).toml;
+    assert!(toml.contains("[log]\nfile = \"/log\"\n"), "{toml}");
 }
 
 /// A file with one router for `a.test` at `web`, and these middlewares.
@@ -466,7 +496,7 @@ fn files_without_routers_are_errors() {
     for (text, reason) in [
         (
             "http:\n  services:\n",
-            "traefik.yml:1: no router of HTTP can be translated",
+            "traefik.yml:1: no router of HTTP or TCP can be translated",
         ),
         ("http:\n  routers: [\n", "is not YAML"),
     ] {
