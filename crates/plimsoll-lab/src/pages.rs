@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use plimsoll_model::{ByteSize, Conditions, escaped_html};
+use plimsoll_model::{ByteSize, Conditions, escaped_html, shell_line};
 
 const IN_MEMORY: &str = "writing to memory does not fail";
 
@@ -84,7 +84,7 @@ pub(crate) fn write_conditions(page: &mut String, conditions: &Conditions) {
     }
     page.push_str("</table></div>");
     if !conditions.command.is_empty() {
-        let command = conditions.command.join(" ");
+        let command = shell_line(&conditions.command);
         write!(page, "<pre>{}</pre>", escaped_html(&command)).expect(IN_MEMORY);
     }
     page.push_str("</section>\n");

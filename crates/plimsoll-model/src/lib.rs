@@ -33,6 +33,8 @@ mod units;
 
 mod clock;
 
+mod command_line;
+
 mod causes;
 
 mod secret;
@@ -44,6 +46,7 @@ mod proxy_field;
 pub use crate::causes::with_causes;
 pub use crate::censored::{Bounded, Times, TimesView};
 pub use crate::clock::Clock;
+pub use crate::command_line::shell_line;
 pub use crate::cost::{Cost, CpuTime, Memory, NetworkBytes, ResourceSample, Throttling};
 pub use crate::exchange::failure::{Failure, FailureKind, Retry, Side};
 pub use crate::exchange::grpc::{GrpcFigures, GrpcStatus, GrpcStatusCount};

@@ -2,6 +2,7 @@
 
 use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::commands::{Command, LoadtestArgs};
@@ -186,6 +187,32 @@ const SHORT_HELP: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// The error without commands that `--help` does not list either, in what it suggests.
+fn without_hidden(mut error: clap::Error) -> clap::Error {
+    let command = Cli::command();
+    let is_listed = |name: &String| {
+        let found = command.find_subcommand(name);
+        !found.is_some_and(clap::Command::is_hide_set)
+    };
+    let Some(ContextValue::Strings(names)) = error.get(ContextKind::SuggestedSubcommand) else {
+        return error;
+    };
+    let names: Vec<String> = names
+        .iter()
+        .filter(|name| is_listed(name))
+        .cloned()
+        .collect();
+    if names.is_empty() {
+        error.remove(ContextKind::SuggestedSubcommand);
+    } else {
+        error.insert(
+            ContextKind::SuggestedSubcommand,
+            ContextValue::Strings(names),
+        );
+    }
+    error
+}
+
 /// Hides rarely used flags from `-h`.
 fn with_short_help(command: clap::Command) -> clap::Command {
     command.mut_subcommands(|subcommand| {
@@ -209,7 +236,9 @@ fn with_short_help(command: clap::Command) -> clap::Command {
 impl Cli {
     /// Parses the arguments of this process.
     pub(crate) fn parse_arguments() -> Result<Self, clap::Error> {
-        let matches = with_short_help(Self::command()).try_get_matches()?;
+        let matches = with_short_help(Self::command())
+            .try_get_matches()
+            .map_err(without_hidden)?;
         Self::from_arg_matches(&matches)
     }
 

@@ -7,6 +7,9 @@
 
 mod handler;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use self::handler::Handler;
 use crate::request::url_list::split_method;
 use crate::request::{is_about_connection, is_token};
@@ -132,13 +135,16 @@ impl Reader<'_> {
         }
         // A long URL may go on in further lines.
         let mut continued = String::new();
+        let mut is_open = url.ends_with(['?', '&']);
         while let Some((_, line)) = lines.next_if(|(_, line)| {
-            line.starts_with([' ', '\t']) && line.trim_start().starts_with(['?', '&', '/'])
+            let goes_on = is_open || line.trim_start().starts_with(['?', '&', '/']);
+            line.starts_with([' ', '\t']) && !line.trim().is_empty() && goes_on
         }) {
             if continued.is_empty() {
                 url.clone_into(&mut continued);
             }
             continued.push_str(line.trim());
+            is_open = continued.ends_with(['?', '&']);
         }
         if !continued.is_empty() {
             url = &continued;
@@ -225,7 +231,41 @@ impl Reader<'_> {
                 line,
                 format!("header `{name}`, which is set from the connection and the body"),
             );
+        } else if name.eq_ignore_ascii_case("authorization")
+            && let Some(login) = login(value.trim())
+        {
+            self.login(line, name, login, request);
+        } else if name.eq_ignore_ascii_case("x-request-type")
+            && value.trim().eq_ignore_ascii_case("graphql")
+        {
+            let hint = "write the query into a JSON body: {\"query\": \"…\"}";
+            let message = "`X-REQUEST-TYPE: GraphQL`, by which editors make JSON of the body";
+            self.problems.push(Remark::line(line, message).hint(hint));
         } else if let Some(value) = self.template(line, value.trim()) {
+            request.headers.push((name.to_owned(), value));
+        }
+    }
+
+    /// A user and a password, which editors encode.
+    fn login(
+        &mut self,
+        line: usize,
+        name: &str,
+        (scheme, user, password): (&str, &str, &str),
+        request: &mut FileRequest,
+    ) {
+        if !scheme.eq_ignore_ascii_case("basic") {
+            let message = format!(
+                "`{scheme}` with a user and a password, which editors answer a challenge with"
+            );
+            let hint = "give the login by --digest USER:PASSWORD";
+            self.problems.push(Remark::line(line, message).hint(hint));
+        } else if user.contains("{{") || password.contains("{{") {
+            let message = "a login is encoded as a whole, so a variable cannot be filled in; write the value, or give it by --basic-auth";
+            self.problem(line, message);
+        } else {
+            let encoded = STANDARD.encode(format!("{user}:{password}"));
+            let value = Template::literal(format!("Basic {encoded}"));
             request.headers.push((name.to_owned(), value));
         }
     }
@@ -377,6 +417,20 @@ fn is_request_line(line: &str) -> bool {
         && ["http://", "https://", "{{", "/"]
             .iter()
             .any(|start| url.starts_with(start))
+}
+
+/// Scheme, user and password of `Basic user password`, `Basic user:password` or `Digest user password`, as editors take them. What is
+/// encoded already has neither a blank nor a colon.
+fn login(value: &str) -> Option<(&str, &str, &str)> {
+    let (scheme, rest) = value.split_once(char::is_whitespace)?;
+    let is_basic = scheme.eq_ignore_ascii_case("basic");
+    let rest = rest.trim();
+    if let Some((user, password)) = rest.split_once(char::is_whitespace) {
+        let is_digest = scheme.eq_ignore_ascii_case("digest") && !user.contains('=');
+        return (is_basic || is_digest).then_some((scheme, user, password.trim()));
+    }
+    let (user, password) = rest.split_once(':').filter(|_| is_basic)?;
+    Some((scheme, user, password))
 }
 
 fn shortened(line: &str) -> String {

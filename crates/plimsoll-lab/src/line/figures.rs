@@ -57,8 +57,16 @@ pub(super) fn sentence(line: &Line) -> String {
     let up_to = found.held_up_to.map_or_else(
         || "no rate held".to_owned(),
         |held| {
+            let rows = rows(line.searched());
+            let mut below = rows.iter().filter(|row| row.rate <= held);
+            // A rate holds if most of its windows do.
+            let windows = if below.all(|row| row.held == row.windows) {
+                "every window"
+            } else {
+                "most windows"
+            };
             format!(
-                "every window of the search held up to {}/s",
+                "{windows} of the search held up to {}/s",
                 rate_figures(held)
             )
         },

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use plimsoll_model::{Bounded, Phase, counted, escaped_html};
+use plimsoll_model::{Bounded, Phase, counted, escaped_html, shell_line};
 
 use super::Exporter;
 use super::agents;
@@ -68,7 +68,7 @@ impl Exporter for Html {
         }
         page.push_str("</section>\n<footer>");
         for run in runs {
-            let command = run.summary.conditions.command.join(" ");
+            let command = shell_line(&run.summary.conditions.command);
             write!(page, "<pre>{}</pre>", escaped_html(&command)).expect(IN_MEMORY);
         }
         page.push_str(

@@ -65,7 +65,7 @@ pub(crate) struct Args {
     #[arg(short = 'z', long, value_name = "TIME", value_parser = number::positive_duration)]
     duration: Option<Duration>,
 
-    /// Time between samples [default: the plan's, or 15s]
+    /// Time between samples [default: the plan's, or 15s; less if -z is below 15 minutes]
     #[arg(long, value_name = "TIME", value_parser = number::positive_duration)]
     sample: Option<Duration>,
 
@@ -105,6 +105,9 @@ Examples:
 Exit codes: 0 nothing drifts (a series that was not decided is reported); 1 a series drifts, a target ended, or a load could not run;
 2 usage; 3 a scenario could not be run; 130 interrupted, to be resumed by the same command.";
 
+/// Samples of a soak whose interval was not chosen, at least; its verdict needs a dozen behind the warm-up.
+const LEAST_SAMPLES: u32 = 60;
+
 /// Shortest time between two samples.
 const SHORTEST: Duration = Duration::from_millis(100);
 
@@ -116,7 +119,15 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         None => short(args, &own)?,
     };
     plan.duration = args.duration.unwrap_or(plan.duration);
-    plan.sample = args.sample.unwrap_or(plan.sample);
+    // Enough for a verdict: a soak of two minutes would have eight samples every 15 s.
+    let is_own_length = args.duration.is_some() || args.plan.is_none();
+    let usual = if is_own_length {
+        plan.sample
+            .min((plan.duration / LEAST_SAMPLES).max(SHORTEST))
+    } else {
+        plan.sample
+    };
+    plan.sample = args.sample.unwrap_or(usual);
     plan.scale = args.scale.unwrap_or(plan.scale);
     plan.at_once = args.at_once.unwrap_or(plan.at_once);
     check(args, &mut plan)?;

@@ -265,3 +265,32 @@ fn proxies_of_the_environment() {
     exit 2
     ");
 }
+
+#[test]
+fn commands_that_nobody_types_are_not_suggested() {
+    for word in ["lode", "loadtest-origin"] {
+        let output = plimsoll(&[word]).exits(2);
+        assert!(output.stderr.contains("loadtest"), "{output}");
+        assert!(!output.stderr.contains("loadtest-origins"), "{output}");
+        assert!(!output.stderr.contains("loadtest-clients"), "{output}");
+    }
+}
+
+#[test]
+fn a_path_without_its_slash_is_no_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("paths.txt");
+    std::fs::write(&list, "/a\nb?x=1\nc.example/d\n").unwrap();
+    let list = list.to_str().unwrap();
+    let arguments = ["load", "--check", "--urls", list, "http://127.0.0.1:1/"];
+    let output = plimsoll(&arguments).exits(2);
+    assert!(
+        output.stderr.contains("`b?x=1` would be a host"),
+        "{output}"
+    );
+    assert!(
+        output.stderr.contains("begins with a slash: /b?x=1"),
+        "{output}"
+    );
+    assert!(!output.stderr.contains("c.example"), "{output}");
+}

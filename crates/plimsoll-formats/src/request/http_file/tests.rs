@@ -97,6 +97,41 @@ PUT http://d/
 }
 
 #[test]
+fn logins_are_encoded_as_editors_do() {
+    let sent = |value: &str| report(&format!("GET http://a/\nAuthorization: {value}\n"));
+    for value in ["Basic me:secret", "basic me secret", "Basic  me   secret"] {
+        assert!(
+            sent(value).contains("Basic bWU6c2VjcmV0"),
+            "{}",
+            sent(value)
+        );
+    }
+    for value in [
+        "Basic bWU6c2VjcmV0",
+        "Bearer a.b",
+        "Digest username=\"a\", realm=\"b\"",
+    ] {
+        let value_as_sent = value;
+        assert!(sent(value).contains(value_as_sent), "{}", sent(value));
+    }
+    for (value, told) in [
+        ("Basic {{user}} {{password}}", "--basic-auth"),
+        ("Digest me secret", "--digest"),
+    ] {
+        assert!(sent(value).contains(told), "{}", sent(value));
+    }
+    let graphql = report("POST http://a/\nX-REQUEST-TYPE: GraphQL\n\nquery { a }\n");
+    assert!(graphql.contains("JSON body"), "{graphql}");
+}
+
+#[test]
+fn a_query_goes_on_in_indented_lines() {
+    let report = report("GET http://a/f?\n    a=1&\n    b=2\nAccept: x\n");
+    assert!(report.contains("GET http://a/f?a=1&b=2:1"), "{report}");
+    assert!(report.contains("Accept: x"), "{report}");
+}
+
+#[test]
 fn what_is_left_out_is_reported() {
     assert_snapshot!(report("\
 # @no-redirect

@@ -218,6 +218,11 @@ impl Reader<'_> {
                 return None;
             };
             with_base.push_text(base.to_string().trim_end_matches('/').as_bytes());
+        } else if self.base.is_some() && self.flag == "--urls" && is_bare_word(&url) {
+            let problem = Problem::with(place, format!("`{url}` would be a host"));
+            let hint = format!("a path of the URL on the command line begins with a slash: /{url}");
+            self.problems.push(problem.hint(hint));
+            return None;
         }
         with_base.push(url);
         if let Some(text) = with_base.as_text() {
@@ -242,6 +247,16 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// Whether a line has neither a scheme nor a host that is written as one: people mean a path by it.
+fn is_bare_word(url: &Template) -> bool {
+    let Some(Part::Text(text)) = url.parts().first() else {
+        return false;
+    };
+    let text = String::from_utf8_lossy(text);
+    let host = text.split(['/', '?']).next().unwrap_or_default();
+    !host.contains(['.', ':', '[']) && host != "localhost"
 }
 
 /// The URL with the scheme that its connections have, and whether it is that of a WebSocket
