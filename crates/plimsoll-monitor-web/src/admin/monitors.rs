@@ -8,7 +8,7 @@ use askama::Template;
 use axum::extract::{Extension, Path, RawQuery, State};
 use axum::response::Response;
 use jiff::tz::TimeZone;
-use plimsoll_monitor::config::{Source, What};
+use plimsoll_monitor::config::{Language, Source, What};
 use plimsoll_monitor::detect::status::{Health, Status};
 use plimsoll_monitor::engine::{CommandError, View};
 use plimsoll_monitor::manage::Put;
@@ -392,9 +392,15 @@ async fn response_times(api: &Api, view: &View, now: Timestamp) -> Result<String
         .store
         .rollups(handle.org, view.id, Resolution::Minute, from, until)
         .await?;
-    let title = "Response times in UTC: p50, p95 and p99";
+    let title = "Response times: p50, p95 and p99";
     let buckets = Rollup::merged(&minutes, QUARTER);
-    Ok(chart(title, &TimeZone::UTC, DAY, &buckets))
+    Ok(chart(
+        Language::English,
+        title,
+        &TimeZone::UTC,
+        DAY,
+        &buckets,
+    ))
 }
 
 fn duration_short(interval: Duration) -> String {

@@ -18,6 +18,7 @@ use jiff::civil::Date;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use plimsoll_model::escaped_html;
 use plimsoll_monitor::config::{ApiToken, Language};
+use plimsoll_monitor::detect::uptime::Uptime;
 use plimsoll_monitor::detect::window::Window as MaintenanceWindow;
 use plimsoll_monitor::time::Timestamp;
 use ring::digest::{SHA256, digest};
@@ -27,7 +28,7 @@ use crate::page::PagePlan;
 use crate::page::html::card::Card;
 use crate::page::html::draw::{icon, sparkline};
 use crate::page::snapshot::{
-    Completed, Component, DAYS, Day, MaintenancePhase, PublicIncident, Snapshot, State,
+    Completed, Component, DAYS, Day, MaintenancePhase, NEAR, PublicIncident, Snapshot, State,
 };
 
 pub(crate) use crate::page::html::card::{incident_page, maintenance_page, phase_text};
@@ -37,9 +38,6 @@ pub(crate) use crate::page::html::forms::{decide_page, message_page, subscribe_p
 
 const STYLE: &str = include_str!("assets/page.css");
 pub(crate) const SCRIPT: &str = include_str!("assets/page.js");
-
-/// Days of the phone's strip; the style sheet hides the others.
-const NEAR: usize = 45;
 
 /// Planned occurrences of one maintenance window on a page.
 pub(crate) const PLANNED: usize = 3;
@@ -156,9 +154,7 @@ impl<'a> Frame<'a> {
 
     fn row(&self, component: &Component) -> Row {
         let percent = component.uptime.ratio().map(|ratio| self.t.percent(ratio));
-        let shown = percent
-            .clone()
-            .unwrap_or_else(|| self.t.text("day_unknown").to_owned());
+        let shown = percent.unwrap_or_else(|| self.t.text("day_unknown").to_owned());
         let strip = self
             .t
             .with("strip", "name", &component.name)
@@ -177,16 +173,22 @@ impl<'a> Frame<'a> {
             text: self.t.text(component.state.text()),
             strip,
             days: self.strip(&component.days),
-            uptime: match percent {
-                Some(percent) => self
-                    .t
-                    .with("uptime", "percent", &percent)
-                    .replace("{n}", &component.days.len().to_string()),
-                None => self.t.text("uptime_none").to_owned(),
-            },
+            uptime: self.uptime(&component.uptime, component.days.len()),
+            near_uptime: self.uptime(&component.near, NEAR),
             latency,
             latency_title: title.unwrap_or_default(),
             spark: sparkline(&component.hours),
+        }
+    }
+
+    /// The label beside the bars of so many days.
+    fn uptime(&self, uptime: &Uptime, days: usize) -> String {
+        match uptime.ratio() {
+            Some(ratio) => self
+                .t
+                .with("uptime", "percent", &self.t.percent(ratio))
+                .replace("{n}", &days.to_string()),
+            None => self.t.text("uptime_none").to_owned(),
         }
     }
 
@@ -243,6 +245,8 @@ struct Row {
     strip: String,
     days: String,
     uptime: String,
+    /// For the days of a phone's strip.
+    near_uptime: String,
     latency: Option<String>,
     latency_title: String,
     spark: String,

@@ -26,6 +26,9 @@ pub(crate) use crate::page::snapshot::maintenance::{
 /// Days of a strip, the present one included.
 pub(crate) const DAYS: usize = 90;
 
+/// Days of a strip on a phone.
+pub(crate) const NEAR: usize = 45;
+
 /// Hours of a sparkline.
 pub(crate) const HOURS: usize = 24;
 
@@ -111,6 +114,8 @@ pub(crate) struct Component {
     pub(crate) known: Option<Timestamp>,
     /// Over all days of the strip.
     pub(crate) uptime: Uptime,
+    /// Over the last [`NEAR`] days.
+    pub(crate) near: Uptime,
     pub(crate) days: Vec<Day>,
     /// The median of each of the last hours, in microseconds.
     pub(crate) hours: Vec<Option<u64>>,
@@ -242,6 +247,7 @@ impl Snapshot {
                             since: view.since,
                             known: history.health.first().map(|first| first.at),
                             uptime: measured.uptime,
+                            near: measured.near,
                             days: measured.days,
                             hours: medians(&history, now),
                             median_us: median(&history),
@@ -337,6 +343,7 @@ impl PublicIncident {
 /// Uptime and days of a component.
 struct Measured {
     uptime: Uptime,
+    near: Uptime,
     days: Vec<Day>,
 }
 
@@ -350,10 +357,13 @@ impl Measured {
         let (Some(from), Some(now)) = (borders.first(), borders.last()) else {
             return Self {
                 uptime: Uptime::default(),
+                near: Uptime::default(),
                 days: Vec::new(),
             };
         };
         let whole = (*from, *now);
+        // The last border is `now`.
+        let near_from = borders.iter().rev().nth(NEAR).copied().unwrap_or(*from);
         let changes = &history.health;
         let counted = declared_downtime(declared, view.id, *now);
         let excluded = excluded(&view.plan.windows, whole);
@@ -364,6 +374,7 @@ impl Measured {
             .map(|(window, measured)| day(changes, &excluded, window, measured));
         Self {
             uptime: uptime(changes, &counted, &excluded, whole),
+            near: uptime(changes, &counted, &excluded, (near_from, *now)),
             days: days.collect(),
         }
     }

@@ -248,6 +248,18 @@ fn entity_tags_languages_and_compression() {
     let missing = get("/incidents/m99", &[]);
     assert_eq!(missing.status(), StatusCode::NOT_FOUND);
     assert!(missing.body().contains("Page not found."));
+    for path in ["/status/acme/nothing", "/nothing", "/wp-login.php"] {
+        let missing = get(path, &[("accept-language", "de")]);
+        assert_eq!(missing.status(), StatusCode::NOT_FOUND, "{path}");
+        let text = missing.body();
+        assert!(text.contains("<html lang=\"de\">"), "{path}: {text}");
+        assert!(text.contains("/\""), "it leads back: {text}");
+    }
+    for path in ["/api/v1/nothing", "/status/acme/nothing.json"] {
+        let missing = get(path, &[]);
+        assert_eq!(missing.status(), StatusCode::NOT_FOUND, "{path}");
+        assert!(missing.body().starts_with("{\"error\""), "{path}");
+    }
     let embed = get("/embed", &[]);
     let policy = embed.headers()["content-security-policy"].to_str().unwrap();
     assert!(policy.contains("frame-ancestors *"), "{policy}");

@@ -163,6 +163,8 @@ fn many_monitors_are_paused_tagged_and_deleted_together() {
     assert_eq!(rest.matches("<tr data-health").count(), 2);
     assert!(rest.contains("of the file"));
     let (_, log) = owner.get_as(&admin, "/admin/audit");
+    assert!(log.contains(">signed in</td>"), "{log}");
+    assert!(log.contains(">paused a monitor</td>"), "{log}");
     for action in [
         "monitor.create",
         "monitor.pause",
@@ -171,7 +173,7 @@ fn many_monitors_are_paused_tagged_and_deleted_together() {
         "monitor.delete",
         "session.open",
     ] {
-        assert!(log.contains(action), "{action}");
+        assert!(log.contains(&format!("title=\"{action}\"")), "{action}");
     }
 }
 
@@ -196,6 +198,9 @@ fn an_outage_is_shown_acknowledged_and_reported() {
             .1
             .contains("/admin/outages/1")
     });
+    let (_, overview) = owner.get_as(&admin, "/admin");
+    assert_eq!(overview.matches(">Shop</a>").count(), 1, "{overview}");
+    assert!(overview.contains("No other problems."), "{overview}");
     let (status, _) = owner.post(
         &admin,
         "/admin/monitors/_shop/act",
