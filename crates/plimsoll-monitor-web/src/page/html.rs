@@ -8,6 +8,8 @@ mod draw;
 
 mod forms;
 
+mod past;
+
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
@@ -27,6 +29,7 @@ use crate::language::Texts as _;
 use crate::page::PagePlan;
 use crate::page::html::card::Card;
 use crate::page::html::draw::{icon, sparkline};
+use crate::page::html::past::PastDay;
 use crate::page::snapshot::{
     Completed, Component, DAYS, Day, MaintenancePhase, NEAR, PublicIncident, Snapshot, State,
 };
@@ -274,7 +277,8 @@ struct StatusPage<'a> {
     /// To come.
     planned: Vec<Card>,
     groups: Vec<GroupRows>,
-    past: Vec<Card>,
+    /// Incidents that are over, by day.
+    past: Vec<PastDay>,
     no_incidents: String,
     far: String,
     near: String,
@@ -290,7 +294,6 @@ pub(crate) fn status_page(
     stale: Option<(&'static str, Timestamp)>,
 ) -> String {
     let t = f.t;
-    let since = snapshot.built.minus(Duration::from_hours(24 * PAST_DAYS));
     let (active, mut planned): (Vec<_>, Vec<_>) = snapshot
         .maintenance
         .iter()
@@ -319,7 +322,7 @@ pub(crate) fn status_page(
         maintenance: active.into_iter().map(|one| f.maintenance(one)).collect(),
         planned: f.described_once(planned.into_iter()).collect(),
         groups: groups.collect(),
-        past: snapshot.past(since).map(|one| f.brief(one)).collect(),
+        past: f.past_days(snapshot),
         no_incidents: t.with("no_incidents", "n", &PAST_DAYS.to_string()),
         far: f.far(DAYS),
         near: f.far(NEAR),

@@ -98,10 +98,14 @@ fn a_page_shows_an_outage_and_its_end_without_reasons() {
     }
     let _origin = Origin::builder().port(address.port()).start();
     eventually(|| page("/").contains("All systems operational"));
-    eventually(|| page("/").contains("is working again."));
-    // Once it is over, only its own page has every update.
+    eventually(|| page("/").contains("<ol class=\"past\">"));
+    // Once it is over, it is a line below its day, and its own page has the updates.
     let detected = "We have detected an outage of Web";
-    assert!(!page("/").contains(detected));
+    let over = page("/");
+    assert!(!over.contains(detected) && !over.contains("is working again."));
+    assert!(over.contains(">Web ü &#38; Co is down</a>"), "{over}");
+    assert_eq!(over.matches("<li><h3>").count(), 14, "a heading per day");
+    assert_eq!(over.matches("No incidents.</p>").count(), 13);
     let incidents = running.json("/api/v2/incidents.json");
     let incident = &incidents["incidents"][0];
     assert_eq!(incident["status"], "resolved");
