@@ -32,6 +32,8 @@ mod sign_in;
 
 mod oidc;
 
+mod bars;
+
 mod overview;
 
 mod monitors;

@@ -17,6 +17,7 @@ use plimsoll_monitor::store::{
 };
 use plimsoll_monitor::time::Timestamp;
 
+use crate::admin::bars::{Quarter, quarter};
 use crate::admin::guard::Me;
 use crate::admin::incidents::{Outage, outages};
 use crate::admin::overview::refused;
@@ -282,6 +283,7 @@ struct MonitorPage {
     ping: Option<String>,
     conditions: Vec<(String, bool)>,
     uptimes: Vec<(&'static str, String)>,
+    quarter: Quarter,
     /// The share of the error budget that is left.
     budget: Option<String>,
     regions: Vec<RegionRow>,
@@ -331,6 +333,7 @@ pub(super) async fn one(
         let (measured, _) = measured.map_err(|error| failed(&me, error.message()))?;
         uptimes.push((text, percent(measured.ratio())));
     }
+    let quarter = quarter(handle, &view, me.now).await.map_err(refused)?;
     let left = budget_left(&api, &view).await;
     let budget = left.map_err(|error| failed(&me, error.message()))?;
     let budget = budget.map(|left| format!("{:.0} %", (left * 100.0).max(0.0)));
@@ -370,6 +373,7 @@ pub(super) async fn one(
             all.map(|one| (one.condition.clone(), one.met)).collect()
         }),
         uptimes,
+        quarter,
         budget,
         regions,
         chart: plot,

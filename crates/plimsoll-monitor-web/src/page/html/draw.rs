@@ -7,7 +7,7 @@ use crate::page::snapshot::State;
 const IN_MEMORY: &str = "writing to memory does not fail";
 
 /// A line through hourly medians.
-pub(super) fn sparkline(hours: &[Option<u64>]) -> String {
+pub(crate) fn sparkline(hours: &[Option<u64>]) -> String {
     const WIDTH: f64 = 100.0;
     const HEIGHT: f64 = 20.0;
 

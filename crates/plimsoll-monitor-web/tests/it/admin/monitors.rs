@@ -198,6 +198,14 @@ fn an_outage_is_shown_acknowledged_and_reported() {
             .1
             .contains("/admin/outages/1")
     });
+    let (_, list) = owner.get_as(&admin, "/admin/monitors");
+    assert!(list.contains("<path class=\"unknown\" d=\"M0 14h3v6h-3z"), "{list}");
+    assert!(list.contains("aria-label=\"Uptime in 24 hours: "), "{list}");
+    let shop = || owner.get_as(&admin, "/admin/monitors/_shop").1;
+    eventually(|| shop().contains("aria-label=\"Downtime: "));
+    let shop = shop();
+    assert!(shop.contains("Last 90 days"), "{shop}");
+    assert!(shop.matches("<rect class=\"unknown\"").count() >= 88, "{shop}");
     let (_, overview) = owner.get_as(&admin, "/admin");
     assert_eq!(overview.matches(">Shop</a>").count(), 1, "{overview}");
     assert!(overview.contains("No other problems."), "{overview}");
@@ -262,7 +270,9 @@ fn two_thousand_monitors_are_listed_in_pages_and_filtered() {
         assert_eq!(text.contains("rel=\"prev\""), page > 1);
         assert_eq!(text.contains("rel=\"next\""), page < 20);
     }
-    assert!(list("").contains("1–100 of 2000 monitors"));
+    let first = list("");
+    assert!(first.contains("1–100 of 2000 monitors"));
+    assert_eq!(first.matches("<svg class=\"bars\"").count(), 100);
     assert!(
         list("?page=99").contains("Page 20 of 20"),
         "the last one is as far as it goes"
