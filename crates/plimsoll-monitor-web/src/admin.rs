@@ -38,6 +38,8 @@ mod overview;
 
 mod monitors;
 
+mod wall;
+
 mod editor;
 
 mod incidents;
@@ -85,6 +87,7 @@ fn of_viewers(api: &Api) -> Routes {
         .get(role, "/admin", overview::show)
         .post(role, "/admin/sign-out", sign_in::sign_out)
         .get(role, "/admin/monitors", monitors::list)
+        .get(role, "/admin/wall", wall::show)
         .get(role, "/admin/monitors/{key}", monitors::one)
         .get(role, "/admin/incidents", incidents::list)
         .get(role, "/admin/incidents/{id}", incidents::declared)

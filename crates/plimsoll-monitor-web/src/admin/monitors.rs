@@ -29,8 +29,7 @@ use crate::api::{budget_left, encoded, measured};
 use crate::page::chart;
 use crate::state::Api;
 
-use listing::Selection;
-pub(super) use listing::list;
+pub(super) use listing::{Selection, list};
 
 const DAY: Duration = Duration::from_hours(24);
 

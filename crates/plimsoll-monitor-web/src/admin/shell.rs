@@ -19,6 +19,7 @@ use crate::language::Texts as _;
 
 const SCRIPT: &str = include_str!("assets/admin.js");
 const STYLE: &str = include_str!("assets/admin.css");
+const WALL: &str = include_str!("assets/wall.css");
 const ICON: &str = include_str!("assets/icon.svg");
 
 /// Links of the menu: path, text, key of the shortcut behind `g`, least role.
@@ -232,6 +233,7 @@ pub(super) async fn asset(Path(name): Path<String>) -> Response {
             ),
             "text/css; charset=utf-8",
         ),
+        "wall.css" => (WALL.to_owned(), "text/css; charset=utf-8"),
         "icon.svg" => (ICON.to_owned(), "image/svg+xml"),
         _ => return missing().await,
     };

@@ -28,7 +28,6 @@ use ring::digest::{SHA256, digest};
 use crate::language::Texts as _;
 use crate::page::PagePlan;
 use crate::page::html::card::Card;
-use crate::page::html::draw::icon;
 use crate::page::html::past::PastDay;
 use crate::page::snapshot::{
     Completed, Component, DAYS, Day, MaintenancePhase, NEAR, PublicIncident, Snapshot, State,
@@ -36,7 +35,7 @@ use crate::page::snapshot::{
 
 pub(crate) use crate::page::html::card::{incident_page, maintenance_page, phase_text};
 pub(crate) use crate::page::html::component::{WINDOWS, Window, chart, component_page};
-pub(crate) use crate::page::html::draw::{sparkline, tab_icon};
+pub(crate) use crate::page::html::draw::{icon, sparkline, tab_icon};
 pub(crate) use crate::page::html::forms::{decide_page, message_page, subscribe_page};
 
 const STYLE: &str = include_str!("assets/page.css");

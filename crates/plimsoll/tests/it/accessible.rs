@@ -13,7 +13,7 @@ use crate::served::Served;
 const FILE: &str = "PLIMSOLL_AXE";
 
 /// What is looked at.
-const PAGES: [&str; 27] = [
+const PAGES: [&str; 28] = [
     "/",
     "/subscribe",
     "/history",
@@ -24,6 +24,7 @@ const PAGES: [&str; 27] = [
     "/admin/account",
     "/admin",
     "/admin/monitors",
+    "/admin/wall",
     "/admin/monitors/public_api",
     "/admin/new-monitor",
     "/admin/incidents",

@@ -191,4 +191,29 @@ function shortcuts() {
   });
 }
 
-for (const part of [filters, selection, confirmations, times, hints, files, preview, menu, shortcuts]) part();
+// A wall keeps itself up to date, and says when it cannot.
+function wall() {
+  if (!document.querySelector("#wall")) return;
+  const lost = document.querySelector("#lost");
+  const update = async () => {
+    try {
+      const response = await fetch(location.href, { cache: "no-store" });
+      // The session is over.
+      if (response.redirected) return location.reload();
+      const page = new DOMParser().parseFromString(await response.text(), "text/html");
+      const fresh = page.querySelector("#wall");
+      if (!fresh) throw new Error(response.statusText);
+      const key = document.activeElement?.dataset.key;
+      document.querySelector("#wall").replaceWith(document.adoptNode(fresh));
+      if (key) document.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus();
+      document.title = page.title;
+      times();
+      lost.hidden = true;
+    } catch {
+      lost.hidden = false;
+    }
+  };
+  setInterval(update, 5000);
+}
+
+for (const part of [filters, selection, confirmations, times, hints, files, preview, menu, shortcuts, wall]) part();

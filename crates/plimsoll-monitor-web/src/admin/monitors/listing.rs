@@ -23,7 +23,7 @@ const MOST: usize = 100;
 
 /// Which monitors a page of the list has, as its address says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Selection {
+pub(in crate::admin) struct Selection {
     /// Words, each of which occurs in the name, group, state, kind, target, key or a tag.
     search: String,
     /// A group; empty for any.
@@ -37,7 +37,7 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    pub(super) fn from_query(query: Option<&str>) -> Self {
+    pub(in crate::admin) fn from_query(query: Option<&str>) -> Self {
         let given = |name| parameter(query, name).unwrap_or_default();
         Self {
             search: given("q").trim().to_owned(),
@@ -90,7 +90,14 @@ impl Selection {
             .any(|text| !text.is_empty())
     }
 
-    fn matches(&self, view: &View, words: &[String]) -> bool {
+    /// The words of the search, in lower case.
+    pub(in crate::admin) fn words(&self) -> Vec<String> {
+        let words = self.search.split_whitespace();
+        words.map(str::to_lowercase).collect()
+    }
+
+    /// - `words`: those of this selection.
+    pub(in crate::admin) fn matches(&self, view: &View, words: &[String]) -> bool {
         let plan = &view.plan;
         (self.health.is_empty() || view.health.name() == self.health)
             && (self.group.is_empty() || plan.group == self.group)
@@ -153,8 +160,7 @@ pub(in crate::admin) async fn list(
     RawQuery(query): RawQuery,
 ) -> Response {
     let mut selection = Selection::from_query(query.as_deref());
-    let words = selection.search.split_whitespace().map(str::to_lowercase);
-    let words: Vec<_> = words.collect();
+    let words = selection.words();
     let shell = Shell::new(&me, "/admin/monitors", "Monitors").done(query.as_deref());
     let sources = api.handle.board.discovery();
     let found_by = |key: &String| {

@@ -273,6 +273,13 @@ fn two_thousand_monitors_are_listed_in_pages_and_filtered() {
     let first = list("");
     assert!(first.contains("1–100 of 2000 monitors"));
     assert_eq!(first.matches("<svg class=\"bars\"").count(), 100);
+    let (_, wall) = owner.get_as(&admin, "/admin/wall");
+    assert_eq!(wall.matches("data-key=\"").count(), 500);
+    assert!(wall.contains("1500 more have no tile"), "{wall}");
+    assert!(wall.contains("class=\"tiles c21\""), "{wall}");
+    let (_, wall) = owner.get_as(&admin, "/admin/wall?tag=t3&q=m19&theme=light");
+    assert_eq!(wall.matches("data-key=\"").count(), 11, "m193 and m1903 to m1993");
+    assert!(wall.contains("<body class=\"light\">"), "{wall}");
     assert!(
         list("?page=99").contains("Page 20 of 20"),
         "the last one is as far as it goes"
@@ -305,4 +312,30 @@ fn two_thousand_monitors_are_listed_in_pages_and_filtered() {
         "/admin/monitors?group=g1&page=2&done=paused",
         "back to the same page"
     );
+}
+
+#[test]
+fn the_wall_has_the_worst_first() {
+    let manual = |name: &str| format!("[[monitor]]\nname = \"{name}\"\nmanual = true\n");
+    let admin = Admin::new(&["a", "b", "c", "d"].map(manual).concat());
+    let owner = admin.owner();
+    let act = |key: &str, action: &str| {
+        let path = format!("/admin/monitors/_{key}/act");
+        let (status, text) = owner.post(&admin, &path, &[("action", action)]);
+        assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    };
+    act("a", "up");
+    act("c", "down");
+    act("d", "down");
+    act("b", "pause");
+    let wall = || owner.get_as(&admin, "/admin/wall").1;
+    eventually(|| wall().contains("<title>2 down"));
+    act("c", "acknowledge");
+    eventually(|| wall().contains(", acknowledged</span>"));
+    let wall = wall();
+    let keys = wall.split("data-key=\"").skip(1);
+    let keys: Vec<_> = keys.map(|rest| rest.split('"').next().unwrap()).collect();
+    assert_eq!(keys, ["_d", "_c", "_b", "_a"], "{wall}");
+    assert!(wall.contains("<li class=\"major\"><b>2</b> down</li>"), "{wall}");
+    assert!(wall.contains("<span class=\"reason\">owner set it</span>"), "{wall}");
 }

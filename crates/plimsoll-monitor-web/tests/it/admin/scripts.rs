@@ -161,6 +161,7 @@ fn what_is_typed_is_shown_and_never_run() {
         for path in [
             "/admin",
             "/admin/monitors",
+            "/admin/wall",
             "/admin/incidents",
             "/admin/pages",
             "/admin/maintenance",
