@@ -14,6 +14,8 @@ pub(crate) mod password;
 
 mod totp;
 
+mod qr_code;
+
 mod recovery;
 
 mod device;

@@ -12,7 +12,7 @@ use crate::admin::form_error::FormError;
 use crate::admin::guard::Me;
 use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, When, html, redirect};
-use crate::admin::{device, oidc, password, recovery, totp};
+use crate::admin::{device, oidc, password, qr_code, recovery, totp};
 use crate::limits::Account;
 use crate::state::Api;
 
@@ -38,6 +38,8 @@ struct AccountPage {
     /// A secret for an authenticator app, and its URI.
     secret: String,
     uri: String,
+    /// The URI as a QR code.
+    picture: Option<String>,
     /// New recovery codes, which are shown once.
     codes: Vec<String>,
     /// How many recovery codes are left.
@@ -90,8 +92,10 @@ async fn shown(api: &Api, me: &Me, shell: Shell, codes: Vec<String>) -> Result<R
     } else {
         StatusCode::OK
     };
+    let uri = format!("otpauth://totp/plimsoll:{name}?secret={secret}&issuer=plimsoll");
     let page = AccountPage {
-        uri: format!("otpauth://totp/plimsoll:{name}?secret={secret}&issuer=plimsoll"),
+        picture: qr_code::svg(&uri, "QR code of the secret below"),
+        uri,
         secret,
         must_change: me.user.must_change,
         has_totp: me.user.totp.is_some() || !codes.is_empty(),
