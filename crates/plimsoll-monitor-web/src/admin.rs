@@ -10,6 +10,8 @@ mod form;
 
 mod choice;
 
+mod date_time;
+
 pub(crate) mod password;
 
 mod totp;

@@ -38,6 +38,9 @@ pub(super) enum FormError {
     /// A setting of credentials that would go to another server.
     #[error("The address changes, so type `{0}` again: what is stored is sent to no other server.")]
     AddressChanges(&'static str),
+    /// A field, by its name in the form, and what is wrong with it.
+    #[error("{1}")]
+    Field(&'static str, String),
     /// A setting of pairs.
     #[error("`{0}` has a line without a colon")]
     NoColon(&'static str),

@@ -11,6 +11,8 @@ use plimsoll_monitor::store::{
 use plimsoll_monitor::time::Timestamp;
 
 use crate::admin::choice::Choice;
+use crate::admin::date_time::moment;
+use crate::admin::form_error::FormError;
 use crate::admin::guard::Me;
 use crate::admin::monitors::failed;
 use crate::admin::overview::refused;
@@ -209,6 +211,9 @@ struct IncidentPage {
     version: i64,
     title: String,
     body: String,
+    /// Of a new one: date and time as the browser's field has them, and their zone.
+    started: String,
+    zone: String,
     phase: &'static str,
     impact: &'static str,
     counts: bool,
@@ -223,7 +228,7 @@ pub(super) async fn new(State(api): State<Api>, Extension(me): Extension<Me>) ->
 }
 
 /// The form of a new incident, with what was typed if something is wrong with it.
-fn form(api: &Api, me: &Me, error: Option<String>) -> Response {
+fn form(api: &Api, me: &Me, error: Option<FormError>) -> Response {
     let status = if error.is_some() {
         StatusCode::UNPROCESSABLE_ENTITY
     } else {
@@ -232,11 +237,14 @@ fn form(api: &Api, me: &Me, error: Option<String>) -> Response {
     let phase = PublicPhase::named(me.form.get("phase")).unwrap_or(PublicPhase::Investigating);
     let impact = Impact::named(me.form.get("impact")).unwrap_or(Impact::Minor);
     let shown = IncidentPage {
-        s: Shell::new(me, "/admin/incidents", "Declare an incident").wrong(error),
+        s: Shell::new(me, "/admin/incidents", "Declare an incident")
+            .wrong(error.map(|error| error.to_string())),
         id: None,
         version: 0,
         title: me.form.get("title").to_owned(),
         body: me.form.text("body"),
+        started: me.form.get("started").to_owned(),
+        zone: me.form.get("zone").to_owned(),
         phase: phase.name(),
         impact: impact.name(),
         counts: me.form.is_set("counts"),
@@ -248,12 +256,38 @@ fn form(api: &Api, me: &Me, error: Option<String>) -> Response {
     html(&shown, status)
 }
 
-/// The error in a title or a text, if there is one.
-fn problem(title: &str, body: &str) -> Option<String> {
+/// Fails with the error in a title or a text.
+fn checked(title: &str, body: &str) -> Result<(), FormError> {
     if title.is_empty() || title.chars().count() > MOST_TITLE {
-        return Some(format!("The title must have 1 to {MOST_TITLE} characters."));
+        let why = format!("The title must have 1 to {MOST_TITLE} characters.");
+        return Err(FormError::Field("title", why));
     }
-    (body.chars().count() > MOST_TEXT).then(|| format!("The text may have {MOST_TEXT} characters."))
+    if body.chars().count() > MOST_TEXT {
+        let why = format!("The text may have {MOST_TEXT} characters.");
+        return Err(FormError::Field("body", why));
+    }
+    Ok(())
+}
+
+/// When an incident began, which is now unless another time was typed.
+fn started(me: &Me) -> Result<Timestamp, FormError> {
+    let typed = me.form.get("started");
+    if typed.is_empty() {
+        return Ok(me.now);
+    }
+    let at = moment(typed, me.form.get("zone")).map_err(|error| {
+        let field = if error.is_about_zone() {
+            "zone"
+        } else {
+            "started"
+        };
+        FormError::Field(field, error.to_string())
+    })?;
+    if at > me.now {
+        let why = "An incident cannot begin in the future.";
+        return Err(FormError::Field("started", why.to_owned()));
+    }
+    Ok(at)
 }
 
 fn affected(api: &Api, me: &Me) -> Vec<MonitorId> {
@@ -263,27 +297,12 @@ fn affected(api: &Api, me: &Me) -> Vec<MonitorId> {
 }
 
 pub(super) async fn declare(State(api): State<Api>, Extension(me): Extension<Me>) -> Response {
-    let (title, body) = (me.form.get("title").to_owned(), me.form.text("body"));
-    if let Some(problem) = problem(&title, &body) {
-        return form(&api, &me, Some(problem));
-    }
-    let new = NewDeclared {
-        title,
-        phase: PublicPhase::named(me.form.get("phase")).unwrap_or(PublicPhase::Investigating),
-        impact: Impact::named(me.form.get("impact")).unwrap_or(Impact::Minor),
-        counts_as_downtime: me.form.is_set("counts"),
-        started: me.now,
-        monitors: affected(&api, &me),
-        body,
-        actor: Some(me.user.name.clone()),
-        idempotency: None,
-    };
-    let handle = &api.handle;
-    let made = match handle.store.declare(handle.org, new, me.now).await {
+    let made = match made(&api, &me).await {
         Ok(made) => made,
-        Err(error) => return form(&api, &me, Some(error.to_string())),
+        Err(error) => return form(&api, &me, Some(error)),
     };
     let object = made.id.0.to_string();
+    let handle = &api.handle;
     if let Err(error) = handle
         .note(&me.actor, "incident.declare", &object, me.now)
         .await
@@ -292,6 +311,24 @@ pub(super) async fn declare(State(api): State<Api>, Extension(me): Extension<Me>
     }
     handle.board.touch();
     redirect(&format!("/admin/incidents/{object}?done=declared"))
+}
+
+async fn made(api: &Api, me: &Me) -> Result<Declared, FormError> {
+    let (title, body) = (me.form.get("title").to_owned(), me.form.text("body"));
+    checked(&title, &body)?;
+    let new = NewDeclared {
+        title,
+        phase: PublicPhase::named(me.form.get("phase")).unwrap_or(PublicPhase::Investigating),
+        impact: Impact::named(me.form.get("impact")).unwrap_or(Impact::Minor),
+        counts_as_downtime: me.form.is_set("counts"),
+        started: started(me)?,
+        monitors: affected(api, me),
+        body,
+        actor: Some(me.user.name.clone()),
+        idempotency: None,
+    };
+    let handle = &api.handle;
+    Ok(handle.store.declare(handle.org, new, me.now).await?)
 }
 
 pub(super) async fn declared(
@@ -317,6 +354,8 @@ pub(super) async fn declared(
         id: Some(id),
         version: found.version,
         body: String::new(),
+        started: String::new(),
+        zone: String::new(),
         phase: found.phase.name(),
         impact: found.impact.name(),
         counts: found.counts_as_downtime,
@@ -334,8 +373,8 @@ pub(super) async fn update(
     Path(id): Path<i64>,
 ) -> Response {
     let (title, body) = (me.form.get("title").to_owned(), me.form.text("body"));
-    if let Some(problem) = problem(&title, &body) {
-        return failed(&me, problem);
+    if let Err(error) = checked(&title, &body) {
+        return failed(&me, error.to_string());
     }
     let edit = DeclaredEdit {
         title: Some(title),

@@ -248,7 +248,7 @@ fn a_monitor_is_added_fails_and_its_incident_is_resolved_in_a_browser() {
     let window = [
         ("name", "Database upgrade"),
         ("when", "cron"),
-        ("at", "0 3 * * *"),
+        ("cron", "0 3 * * *"),
         ("duration", "2h"),
         (
             "about",

@@ -81,6 +81,23 @@ function hints() {
   apply();
 }
 
+// Of the fields for a begin, only those of the chosen repetition; times are those of the reader's zone, unless another one was typed.
+function begins() {
+  const when = document.querySelector("#when");
+  const apply = () => {
+    for (const field of document.querySelectorAll("[data-when]")) {
+      field.hidden = !field.dataset.when.split(" ").includes(when.value);
+    }
+  };
+  if (when) {
+    when.addEventListener("change", apply);
+    apply();
+  }
+  for (const zone of document.querySelectorAll("[data-local-zone]")) {
+    if (!zone.value && !zone.form.querySelector("[aria-invalid]")) zone.value = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  }
+}
+
 // A chosen file becomes a data: URL in a field beside it, since forms of these pages are not multipart.
 function files() {
   for (const input of document.querySelectorAll("input[data-into]")) {
@@ -216,4 +233,4 @@ function wall() {
   setInterval(update, 5000);
 }
 
-for (const part of [filters, selection, confirmations, times, hints, files, preview, menu, shortcuts, wall]) part();
+for (const part of [filters, selection, confirmations, times, hints, begins, files, preview, menu, shortcuts, wall]) part();
