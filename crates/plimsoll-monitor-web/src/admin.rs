@@ -32,6 +32,8 @@ mod outgoing;
 
 mod form_error;
 
+mod faults;
+
 mod sign_in;
 
 mod oidc;

@@ -228,7 +228,7 @@ pub(super) async fn new(State(api): State<Api>, Extension(me): Extension<Me>) ->
 }
 
 /// The form of a new incident, with what was typed if something is wrong with it.
-fn form(api: &Api, me: &Me, error: Option<FormError>) -> Response {
+fn form(api: &Api, me: &Me, error: Option<&FormError>) -> Response {
     let status = if error.is_some() {
         StatusCode::UNPROCESSABLE_ENTITY
     } else {
@@ -238,7 +238,7 @@ fn form(api: &Api, me: &Me, error: Option<FormError>) -> Response {
     let impact = Impact::named(me.form.get("impact")).unwrap_or(Impact::Minor);
     let shown = IncidentPage {
         s: Shell::new(me, "/admin/incidents", "Declare an incident")
-            .wrong(error.map(|error| error.to_string())),
+            .refused(error, |field| Some(field.to_owned())),
         id: None,
         version: 0,
         title: me.form.get("title").to_owned(),
@@ -299,7 +299,7 @@ fn affected(api: &Api, me: &Me) -> Vec<MonitorId> {
 pub(super) async fn declare(State(api): State<Api>, Extension(me): Extension<Me>) -> Response {
     let made = match made(&api, &me).await {
         Ok(made) => made,
-        Err(error) => return form(&api, &me, Some(error)),
+        Err(error) => return form(&api, &me, Some(&error)),
     };
     let object = made.id.0.to_string();
     let handle = &api.handle;
@@ -342,29 +342,50 @@ pub(super) async fn declared(
     let Some(found) = found.map_err(refused)? else {
         return Err(missing().await);
     };
-    let updates = found.updates.iter().map(|update| Event {
-        at: When::from_timestamp(update.at),
-        kind: update.phase.name().to_owned(),
-        actor: update.actor.clone().unwrap_or_default(),
-        text: update.body.clone(),
-    });
     debug_assert!(me.may(Role::Viewer));
     Ok(page(&IncidentPage {
         s: Shell::new(&me, "/admin/incidents", found.title.clone()).done(query.as_deref()),
-        id: Some(id),
-        version: found.version,
-        body: String::new(),
-        started: String::new(),
-        zone: String::new(),
-        phase: found.phase.name(),
-        impact: found.impact.name(),
-        counts: found.counts_as_downtime,
-        monitors: choices(&api, &found.monitors, &[]),
-        updates: updates.collect(),
-        phases: PublicPhase::ALL.map(PublicPhase::name),
-        impacts: Impact::ALL.map(Impact::name),
-        title: found.title,
+        ..IncidentPage::of_declared(&api, &me, &found)
     }))
+}
+
+/// The form of a declared incident with what was typed, since something is wrong with it.
+fn again(api: &Api, me: &Me, found: &Declared, error: &FormError) -> Response {
+    let shown = IncidentPage {
+        s: Shell::new(me, "/admin/incidents", found.title.clone())
+            .refused(Some(error), |field| Some(field.to_owned())),
+        title: me.form.get("title").to_owned(),
+        body: me.form.text("body"),
+        ..IncidentPage::of_declared(api, me, found)
+    };
+    html(&shown, StatusCode::UNPROCESSABLE_ENTITY)
+}
+
+impl IncidentPage {
+    fn of_declared(api: &Api, me: &Me, found: &Declared) -> Self {
+        let updates = found.updates.iter().map(|update| Event {
+            at: When::from_timestamp(update.at),
+            kind: update.phase.name().to_owned(),
+            actor: update.actor.clone().unwrap_or_default(),
+            text: update.body.clone(),
+        });
+        Self {
+            s: Shell::new(me, "/admin/incidents", found.title.clone()),
+            id: Some(found.id.0),
+            version: found.version,
+            title: found.title.clone(),
+            body: String::new(),
+            started: String::new(),
+            zone: String::new(),
+            phase: found.phase.name(),
+            impact: found.impact.name(),
+            counts: found.counts_as_downtime,
+            monitors: choices(api, &found.monitors, &[]),
+            updates: updates.collect(),
+            phases: PublicPhase::ALL.map(PublicPhase::name),
+            impacts: Impact::ALL.map(Impact::name),
+        }
+    }
 }
 
 pub(super) async fn update(
@@ -374,7 +395,12 @@ pub(super) async fn update(
 ) -> Response {
     let (title, body) = (me.form.get("title").to_owned(), me.form.text("body"));
     if let Err(error) = checked(&title, &body) {
-        return failed(&me, error.to_string());
+        let store = &api.handle.store;
+        return match store.declared_one(api.handle.org, DeclaredId(id)).await {
+            Ok(Some(found)) => again(&api, &me, &found, &error),
+            Ok(None) => missing().await,
+            Err(error) => failed(&me, error.to_string()),
+        };
     }
     let edit = DeclaredEdit {
         title: Some(title),

@@ -11,6 +11,7 @@ use plimsoll_monitor::store::DefinitionKind;
 use plimsoll_monitor::time::Timestamp;
 
 use crate::admin::date_time::moment;
+use crate::admin::faults::first_part;
 use crate::admin::form::Form;
 use crate::admin::form_error::FormError;
 use crate::admin::guard::Me;
@@ -114,13 +115,13 @@ async fn shown(api: &Api, me: &Me, shell: Shell) -> Result<Response, Response> {
         .iter()
         .map(|view| (view.plan.key.clone(), view.plan.name.clone()));
     let form = &me.form;
-    let status = if shell.error.is_some() {
+    let status = if shell.is_wrong() {
         StatusCode::UNPROCESSABLE_ENTITY
     } else {
         StatusCode::OK
     };
     let page = CalendarPage {
-        is_open: shell.error.is_some(),
+        is_open: shell.is_wrong(),
         rows: windows.iter().map(row).collect(),
         coming: coming
             .into_iter()
@@ -201,8 +202,21 @@ pub(super) async fn add(
         Ok(()) => return Ok(redirect("/admin/maintenance?done=saved")),
         Err(error) => error,
     };
-    let shell = Shell::new(&me, "/admin/maintenance", "Maintenance").wrong(Some(error.to_string()));
+    let shell = Shell::new(&me, "/admin/maintenance", "Maintenance");
+    let shell = shell.refused(Some(&error), field_of);
     shown(&api, &me, shell).await
+}
+
+/// The field of a key of a definition.
+fn field_of(key: &str) -> Option<String> {
+    let field = match first_part(key) {
+        field @ ("name" | "about" | "duration" | "zone" | "date" | "cron") => field,
+        "once" => "date",
+        "at" => "time",
+        "weekly" => "when",
+        _ => return None,
+    };
+    Some(field.to_owned())
 }
 
 async fn added(api: &Api, me: &Me) -> Result<(), FormError> {

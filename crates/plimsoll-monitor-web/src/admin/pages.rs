@@ -8,6 +8,7 @@ use plimsoll_monitor::manage::{ChangeError, Put};
 use plimsoll_monitor::store::DefinitionKind;
 
 use crate::admin::choice::Choice;
+use crate::admin::faults::first_part;
 use crate::admin::form::Form;
 use crate::admin::form_error::FormError;
 use crate::admin::guard::Me;
@@ -161,7 +162,7 @@ fn shown(
     slug: Option<&str>,
     version: String,
     fields: Fields,
-    error: Option<String>,
+    error: Option<&FormError>,
 ) -> Response {
     let status = if error.is_some() {
         StatusCode::UNPROCESSABLE_ENTITY
@@ -180,7 +181,7 @@ fn shown(
         None => ("Add a status page".to_owned(), "/admin/new-page".to_owned()),
     };
     let shown = EditorPage {
-        s: Shell::new(me, "/admin/pages", title).wrong(error),
+        s: Shell::new(me, "/admin/pages", title).refused(error, field_of),
         action,
         slug: slug.map(str::to_owned),
         version,
@@ -189,6 +190,16 @@ fn shown(
         f: fields,
     };
     html(&shown, status)
+}
+
+/// The field of a key of a definition.
+fn field_of(key: &str) -> Option<String> {
+    let field = match first_part(key) {
+        field @ ("title" | "slug" | "about" | "host" | "url" | "zone" | "color" | "logo") => field,
+        "monitors" => return None,
+        _ => "more",
+    };
+    Some(field.to_owned())
 }
 
 pub(super) async fn new(State(api): State<Api>, Extension(me): Extension<Me>) -> Response {
@@ -250,18 +261,18 @@ pub(super) async fn update(
 async fn submitted(api: &Api, me: &Me, slug: Option<String>) -> Response {
     let fields = Fields::of_form(&me.form);
     let version = me.form.get("version").to_owned();
-    let again = |error: Option<String>| {
+    let again = |error: Option<&FormError>| {
         let fields = fields.clone();
         shown(api, me, slug.as_deref(), version.clone(), fields, error)
     };
     let table = match fields.table() {
         Ok(table) => table,
-        Err(error) => return again(Some(error.to_string())),
+        Err(error) => return again(Some(&error)),
     };
     if me.form.get("action") == "preview" {
         let text = table.to_string();
         return match api.handle.page_of(&text, slug.as_deref()) {
-            Err(error @ ChangeError::Invalid(_)) => again(Some(FormError::from(error).to_string())),
+            Err(error @ ChangeError::Invalid(_)) => again(Some(&error.into())),
             _ => again(None),
         };
     }
@@ -273,6 +284,6 @@ async fn submitted(api: &Api, me: &Me, slug: Option<String>) -> Response {
     let kind = DefinitionKind::Page;
     match api.handle.change_other(&me.actor, kind, put, me.now).await {
         Ok(_) => redirect("/admin/pages?done=saved"),
-        Err(error) => again(Some(FormError::from(error).to_string())),
+        Err(error) => again(Some(&error.into())),
     }
 }

@@ -14,6 +14,8 @@ use plimsoll_monitor::detect::status::Health;
 use plimsoll_monitor::store::Role;
 use plimsoll_monitor::time::Timestamp;
 
+use crate::admin::faults::Faults;
+use crate::admin::form_error::FormError;
 use crate::admin::guard::Me;
 use crate::language::Texts as _;
 
@@ -95,8 +97,10 @@ pub(super) struct Shell {
     pub(super) edits: bool,
     /// The outcome of the last action.
     pub(super) notice: Option<&'static str>,
-    /// The error.
+    /// The error, if it is of no field.
     pub(super) error: Option<String>,
+    /// The errors of fields.
+    pub(super) faults: Faults,
     menu: Vec<Link>,
 }
 
@@ -129,6 +133,7 @@ impl Shell {
             edits: me.may(Role::Editor),
             notice: None,
             error: None,
+            faults: Faults::default(),
             menu: menu.collect(),
         }
     }
@@ -146,6 +151,27 @@ impl Shell {
     pub(super) fn wrong(mut self, error: Option<String>) -> Self {
         self.error = error;
         self
+    }
+
+    /// With why a form was not accepted, at its fields where it is of one.
+    ///
+    /// - `field_of`: the id of the field for a key of the definition, or for the name that the error has for one.
+    pub(super) fn refused(
+        mut self,
+        error: Option<&FormError>,
+        field_of: impl Fn(&str) -> Option<String>,
+    ) -> Self {
+        if let Some(error) = error {
+            let (faults, others) = Faults::sorted(error, field_of);
+            self.faults = faults;
+            self.error = (!others.is_empty()).then(|| others.join("\n"));
+        }
+        self
+    }
+
+    /// Whether a form was not accepted.
+    pub(super) fn is_wrong(&self) -> bool {
+        self.error.is_some() || !self.faults.all().is_empty()
     }
 
     /// The links of the menu; the last one is a button elsewhere.

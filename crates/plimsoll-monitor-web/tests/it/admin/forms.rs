@@ -42,7 +42,11 @@ fn incidents_pages_and_maintenance_are_made_by_forms() {
     );
     assert_eq!(status, StatusCode::CONFLICT, "a stale version");
     let began = |started| {
-        let fields = [("title", "Mail is late"), ("started", started), ("zone", "Europe/Berlin")];
+        let fields = [
+            ("title", "Mail is late"),
+            ("started", started),
+            ("zone", "Europe/Berlin"),
+        ];
         owner.post(&admin, "/admin/new-incident", &fields)
     };
     let (status, text) = began("2026-03-01T22:00");
@@ -52,6 +56,17 @@ fn incidents_pages_and_maintenance_are_made_by_forms() {
     let (status, text) = began("2999-03-01T22:00");
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
     assert!(text.contains("cannot begin in the future"), "{text}");
+    assert!(text.contains("id=\"started-error\""), "{text}");
+    let (status, text) = owner.post(
+        &admin,
+        "/admin/incidents/1/update",
+        &[("body", "It is late.")],
+    );
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(
+        text.contains("id=\"title-error\"") && text.contains(">It is late.</textarea>"),
+        "{text}"
+    );
 
     let page = [
         ("title", "Our services"),
@@ -134,7 +149,11 @@ fn incidents_pages_and_maintenance_are_made_by_forms() {
     let (status, text) = owner.post(&admin, "/admin/maintenance/add", &gap);
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
     assert!(text.contains("does not exist in Europe/Berlin"), "{text}");
-    assert!(text.contains("value=\"2026-03-29T02:30\""), "it is kept: {text}");
+    assert!(text.contains("id=\"date-error\""), "{text}");
+    assert!(
+        text.contains("value=\"2026-03-29T02:30\""),
+        "it is kept: {text}"
+    );
     // Clocks show it twice: the first one is meant.
     let twice = [
         ("name", "twice"),
@@ -146,7 +165,10 @@ fn incidents_pages_and_maintenance_are_made_by_forms() {
     let (status, text) = owner.post(&admin, "/admin/maintenance/add", &twice);
     assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
     let (_, calendar) = owner.get_as(&admin, "/admin/maintenance");
-    assert!(calendar.contains("datetime=\"2125-10-28T00:30:00Z\""), "{calendar}");
+    assert!(
+        calendar.contains("datetime=\"2125-10-28T00:30:00Z\""),
+        "{calendar}"
+    );
     let (_, calendar) = owner.get_as(&admin, "/admin/maintenance");
     assert!(
         calendar.contains("patches") && calendar.contains("<b>weekly</b>"),
