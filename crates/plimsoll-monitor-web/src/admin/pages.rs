@@ -20,8 +20,9 @@ use crate::api::encoded;
 use crate::page::{PagePlan, share};
 use crate::state::Api;
 
-const KEYS: [&str; 8] = [
-    "title", "slug", "about", "host", "url", "zone", "color", "logo",
+const KEYS: [&str; 12] = [
+    "title", "slug", "about", "host", "url", "zone", "color", "logo", "font", "density", "bars",
+    "css",
 ];
 
 /// A page of the list.
@@ -70,7 +71,7 @@ pub(super) async fn list(
 #[derive(Debug, Clone, Default)]
 struct Fields {
     /// In the order of [`KEYS`].
-    plain: [String; 8],
+    plain: [String; 12],
     /// Keys of monitors; none for all.
     chosen: Vec<String>,
     /// TOML.
@@ -80,10 +81,18 @@ struct Fields {
 impl Fields {
     fn of_form(form: &Form) -> Self {
         Self {
-            plain: KEYS.map(|key| form.get(key).to_owned()),
+            plain: KEYS.map(|key| form.text(key)),
             chosen: form.all("monitor").into_iter().map(str::to_owned).collect(),
             more: form.text("more"),
         }
+    }
+
+    /// Whether a folded field has a value.
+    fn has_more(&self) -> bool {
+        const FOLDED: usize = 3;
+
+        let mut folded = self.plain.iter().skip(FOLDED);
+        !self.more.is_empty() || folded.any(|value| !value.is_empty())
     }
 
     fn of_table(mut table: toml::Table) -> Self {
@@ -195,8 +204,8 @@ fn shown(
 /// The field of a key of a definition.
 fn field_of(key: &str) -> Option<String> {
     let field = match first_part(key) {
-        field @ ("title" | "slug" | "about" | "host" | "url" | "zone" | "color" | "logo") => field,
         "monitors" => return None,
+        field if KEYS.contains(&field) => field,
         _ => "more",
     };
     Some(field.to_owned())

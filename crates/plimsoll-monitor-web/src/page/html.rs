@@ -10,6 +10,8 @@ mod forms;
 
 mod past;
 
+mod theme;
+
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
@@ -87,11 +89,16 @@ pub(crate) fn style(plan: &PagePlan) -> (String, String) {
             "body{{--accent:{color}}}@media (prefers-color-scheme:dark){{body{{--accent:color-mix(in srgb,{color} 45%,#fff)}}}}\n"
         )
     });
+    let theme = &plan.theme;
     let style = [
         plimsoll_model::look::STYLE,
         plimsoll_report::plot::STYLE,
         STYLE,
         accent.as_deref().unwrap_or_default(),
+        theme::of_font(theme.font),
+        if theme.is_compact { theme::COMPACT } else { "" },
+        theme::of_bars(theme.bars),
+        theme.css.as_deref().unwrap_or_default(),
     ]
     .concat();
     let name = format!("page-{}.css", short_hash(style.as_bytes()));

@@ -95,13 +95,35 @@ fn incidents_pages_and_maintenance_are_made_by_forms() {
         assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
         assert!(text.contains(expected), "{expected}: {text}");
     }
-    let logo = ("logo", "data:image/png;base64,iVBORw0KGgo=");
-    let fields = [&renamed[..], &[logo]].concat();
+    let foreign = (
+        "css",
+        "body { background: url(https://elsewhere.example/) }",
+    );
+    let fields = [&renamed[..], &[foreign]].concat();
+    let (status, text) = owner.post(&admin, "/admin/pages/ours/edit", &fields);
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(
+        text.contains("id=\"css-error\">must load nothing"),
+        "{text}"
+    );
+    let looks = [
+        ("logo", "data:image/png;base64,iVBORw0KGgo="),
+        ("font", "serif"),
+        ("density", "compact"),
+        ("css", "body {\r\n  --accent: #0a7d5a;\r\n}"),
+    ];
+    let fields = [&renamed[..], &looks].concat();
     let (status, text) = owner.post(&admin, "/admin/pages/ours/edit", &fields);
     assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
     let (_, text) = admin.running.get("/status/new/");
     assert!(text.contains("src=\"/status/new/logo\""), "{text}");
     assert_eq!(admin.running.get("/status/new/").0, StatusCode::OK);
+    let (_, form) = owner.get_as(&admin, "/admin/pages/new/edit");
+    assert!(form.contains("<option selected>serif</option>"), "{form}");
+    assert!(
+        form.contains(">body {\n  --accent: #0a7d5a;\n}</textarea>"),
+        "{form}"
+    );
     let (status, _) = owner.post(&admin, "/admin/pages/new/edit", &[("action", "delete")]);
     assert_eq!(status, StatusCode::SEE_OTHER);
     let (_, list) = owner.get_as(&admin, "/admin/pages");
