@@ -10,9 +10,13 @@ mod form;
 
 mod choice;
 
+mod date_time;
+
 pub(crate) mod password;
 
 mod totp;
+
+mod qr_code;
 
 mod recovery;
 
@@ -28,13 +32,19 @@ mod outgoing;
 
 mod form_error;
 
+mod faults;
+
 mod sign_in;
 
 mod oidc;
 
+mod bars;
+
 mod overview;
 
 mod monitors;
+
+mod wall;
 
 mod editor;
 
@@ -83,6 +93,7 @@ fn of_viewers(api: &Api) -> Routes {
         .get(role, "/admin", overview::show)
         .post(role, "/admin/sign-out", sign_in::sign_out)
         .get(role, "/admin/monitors", monitors::list)
+        .get(role, "/admin/wall", wall::show)
         .get(role, "/admin/monitors/{key}", monitors::one)
         .get(role, "/admin/incidents", incidents::list)
         .get(role, "/admin/incidents/{id}", incidents::declared)

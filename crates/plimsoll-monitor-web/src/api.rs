@@ -154,6 +154,7 @@ fn of_gatus(api: &Api) -> Routes {
 fn public(api: &Api) -> Routes {
     let (everyone, secret) = (Audience::Everyone, Audience::OwnSecret);
     let signal = "/ping/{token}/{signal}";
+    let of_slug = "/ping/{key}/{slug}/{signal}";
     Routes::new(api)
         .get(everyone, "/api/v1/openapi.json", openapi::document)
         .get(everyone, "/api/v1/config", gatus::config)
@@ -166,4 +167,6 @@ fn public(api: &Api) -> Routes {
         .post(secret, "/ping/{token}", ping::success)
         .get(secret, signal, ping::signal)
         .post(secret, signal, ping::signal)
+        .get(secret, of_slug, ping::signal_of_slug)
+        .post(secret, of_slug, ping::signal_of_slug)
 }

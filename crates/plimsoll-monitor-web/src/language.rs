@@ -14,12 +14,17 @@ struct Messages {
 }
 
 /// In the order of [`Language::ALL`].
-const FILES: [&str; 5] = [
+const FILES: [&str; 10] = [
     include_str!("language/en.toml"),
     include_str!("language/de.toml"),
     include_str!("language/fr.toml"),
     include_str!("language/es.toml"),
+    include_str!("language/it.toml"),
+    include_str!("language/pt.toml"),
+    include_str!("language/nl.toml"),
+    include_str!("language/zh.toml"),
     include_str!("language/ja.toml"),
+    include_str!("language/ko.toml"),
 ];
 
 static ALL: LazyLock<Vec<Messages>> =

@@ -174,7 +174,11 @@ impl Visit<'_> {
             return self.logo().await;
         }
         if !is_known(self.path) {
-            return not_found().await.into_response();
+            return if is_of_programs(self.path) {
+                not_found().await.into_response()
+            } else {
+                self.missing()
+            };
         }
         let current = self.api.pages.current(&self.api.handle, self.plan).await;
         match current {
@@ -307,7 +311,7 @@ impl Visit<'_> {
 
         let mut segments = self.path.trim_start_matches('/').split('/');
         let is_page = segments.next().is_some_and(|first| PAGES.contains(&first))
-            && self.path.rsplit('.').next() != Some("json");
+            && !is_of_programs(self.path);
         let mut response = if is_page {
             let mut response = self.missing_with("page_away");
             *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
@@ -416,6 +420,11 @@ fn is_known(path: &str) -> bool {
     FIRST.contains(&first) && (first != "api" || rest.starts_with("api/v2/"))
 }
 
+/// Whether programs fetch such a path, who read errors as JSON.
+fn is_of_programs(path: &str) -> bool {
+    path.starts_with("/api/") || path.rsplit('.').next() == Some("json")
+}
+
 fn badge_color(state: Shown) -> &'static str {
     match state {
         Shown::Operational => badge::GREEN,
@@ -463,5 +472,7 @@ mod tests {
             assert_eq!(host(&fields).as_deref(), Some(expected));
         }
         assert!(is_known("/api/v2/summary.json") && !is_known("/api/v1/nothing"));
+        assert!(is_of_programs("/api/v1/nothing") && is_of_programs("/nothing.json"));
+        assert!(!is_of_programs("/nothing") && !is_of_programs("/apiary"));
     }
 }

@@ -14,6 +14,8 @@ mod address;
 
 mod hash;
 
+mod unmet;
+
 use std::fmt;
 use std::time::Duration;
 

@@ -12,7 +12,7 @@ use crate::admin::form_error::FormError;
 use crate::admin::guard::Me;
 use crate::admin::overview::refused;
 use crate::admin::shell::{Shell, When, html, redirect};
-use crate::admin::{device, oidc, password, recovery, totp};
+use crate::admin::{device, oidc, password, qr_code, recovery, totp};
 use crate::limits::Account;
 use crate::state::Api;
 
@@ -38,6 +38,8 @@ struct AccountPage {
     /// A secret for an authenticator app, and its URI.
     secret: String,
     uri: String,
+    /// The URI as a QR code.
+    picture: Option<String>,
     /// New recovery codes, which are shown once.
     codes: Vec<String>,
     /// How many recovery codes are left.
@@ -85,13 +87,15 @@ async fn shown(api: &Api, me: &Me, shell: Shell, codes: Vec<String>) -> Result<R
             .await
             .map_err(refused)?,
     };
-    let status = if shell.error.is_some() {
+    let status = if shell.is_wrong() {
         StatusCode::UNPROCESSABLE_ENTITY
     } else {
         StatusCode::OK
     };
+    let uri = format!("otpauth://totp/plimsoll:{name}?secret={secret}&issuer=plimsoll");
     let page = AccountPage {
-        uri: format!("otpauth://totp/plimsoll:{name}?secret={secret}&issuer=plimsoll"),
+        picture: qr_code::svg(&uri, "QR code of the secret below"),
+        uri,
         secret,
         must_change: me.user.must_change,
         has_totp: me.user.totp.is_some() || !codes.is_empty(),
@@ -105,8 +109,15 @@ async fn shown(api: &Api, me: &Me, shell: Shell, codes: Vec<String>) -> Result<R
     Ok(html(&page, status))
 }
 
-async fn wrong(api: &Api, me: &Me, error: &str) -> Result<Response, Response> {
-    let shell = Shell::new(me, "/admin/account", "Account").wrong(Some(error.to_owned()));
+/// The page with why a form of it was not accepted.
+///
+/// - `present`: the id of the form's field for the present password.
+async fn wrong(api: &Api, me: &Me, error: &FormError, present: &str) -> Result<Response, Response> {
+    let field_of = |field: &str| {
+        let field = if field == "present" { present } else { field };
+        Some(field.to_owned())
+    };
+    let shell = Shell::new(me, "/admin/account", "Account").refused(Some(error), field_of);
     shown(api, me, shell, Vec::new()).await
 }
 
@@ -140,20 +151,25 @@ pub(super) async fn password(
 ) -> Result<Response, Response> {
     let new = me.form.raw("new").to_owned();
     if let Some(problem) = password::problem(&new) {
-        return wrong(&api, &me, &problem).await;
+        return wrong(&api, &me, &FormError::Field("new", problem), "present").await;
     }
     if new != me.form.raw("again") {
-        return wrong(&api, &me, "The two new passwords differ.").await;
+        let error = FormError::Field("again", "The two new passwords differ.".to_owned());
+        return wrong(&api, &me, &error, "present").await;
     }
     if new == me.form.raw("present") {
-        return wrong(&api, &me, "The new password is the present one.").await;
+        let error = FormError::Field("new", "The new password is the present one.".to_owned());
+        return wrong(&api, &me, &error, "present").await;
     }
     if let Err(error) = is_known(&api, &me).await {
-        return wrong(&api, &me, &error.to_string()).await;
+        return wrong(&api, &me, &error, "present").await;
     }
     let hash = match password::hashed(new).await {
         Ok(hash) => hash,
-        Err(error) => return wrong(&api, &me, &error.to_string()).await,
+        Err(failure) => {
+            let error = FormError::PasswordNotChecked(failure);
+            return wrong(&api, &me, &error, "present").await;
+        }
     };
     let edit = UserEdit {
         password: Some((hash.clone(), false)),
@@ -188,13 +204,22 @@ async fn note(api: &Api, me: &Me, action: &str) -> Result<(), Response> {
     noted.map_err(refused)
 }
 
+/// The field for the present password in the form of one-time codes.
+const fn present_of(me: &Me) -> &'static str {
+    if me.user.totp.is_some() {
+        "present-off"
+    } else {
+        "present-on"
+    }
+}
+
 /// Requires one-time codes from now on, or no longer.
 pub(super) async fn totp(
     State(api): State<Api>,
     Extension(me): Extension<Me>,
 ) -> Result<Response, Response> {
     if let Err(error) = is_known(&api, &me).await {
-        return wrong(&api, &me, &error.to_string()).await;
+        return wrong(&api, &me, &error, present_of(&me)).await;
     }
     let (secret, action, done) = if me.form.get("action") == "off" {
         (None, "account.totp-off", "totp-off")
@@ -204,12 +229,9 @@ pub(super) async fn totp(
             .as_ref()
             .is_some_and(|secret| totp::step_of(secret, me.form.get("code"), me.now).is_some());
         if !is_right {
-            return wrong(
-                &api,
-                &me,
-                "The code is wrong. Is the clock of the phone right?",
-            )
-            .await;
+            let why = "The code is wrong. Is the clock of the phone right?";
+            let error = FormError::Field("code", why.to_owned());
+            return wrong(&api, &me, &error, present_of(&me)).await;
         }
         (secret, "account.totp-on", "totp-on")
     };
@@ -243,10 +265,10 @@ pub(super) async fn renew_codes(
     Extension(me): Extension<Me>,
 ) -> Result<Response, Response> {
     if let Err(error) = is_known(&api, &me).await {
-        return wrong(&api, &me, &error.to_string()).await;
+        return wrong(&api, &me, &error, present_of(&me)).await;
     }
     if me.user.totp.is_none() {
-        return wrong(&api, &me, "Turn one-time codes on first.").await;
+        return wrong(&api, &me, &FormError::NoCodes, present_of(&me)).await;
     }
     with_codes(&api, &me, "recovery").await
 }

@@ -15,6 +15,7 @@ use toml::Table;
 
 use crate::admin::channels::settings::{Input, Typed, plain};
 use crate::admin::choice::Choice;
+use crate::admin::faults::first_part;
 use crate::admin::form::Form;
 use crate::admin::form_error::FormError;
 use crate::admin::guard::Me;
@@ -85,15 +86,15 @@ struct Edited<'a> {
 /// What the form says after an action.
 #[derive(Default)]
 struct Said {
-    error: Option<String>,
+    error: Option<FormError>,
     notice: Option<&'static str>,
     previews: Vec<(&'static str, String)>,
 }
 
 impl Said {
-    fn wrong(error: &FormError) -> Self {
+    fn wrong(error: FormError) -> Self {
         Self {
-            error: Some(error.to_string()),
+            error: Some(error),
             ..Self::default()
         }
     }
@@ -185,7 +186,8 @@ impl Edited<'_> {
             ),
             None => ("Add a channel".to_owned(), "/admin/new-channel".to_owned()),
         };
-        let mut shell = Shell::new(self.me, "/admin/notices", title).wrong(said.error);
+        let shell = Shell::new(self.me, "/admin/notices", title);
+        let mut shell = shell.refused(said.error.as_ref(), |key| field_of(self.kind, key));
         shell.notice = said.notice;
         let page = ChannelPage {
             s: shell,
@@ -210,12 +212,12 @@ impl Edited<'_> {
         let fields = Fields::of_form(self.kind, &self.me.form);
         let (table, settings) = match fields.table(self) {
             Ok(tables) => tables,
-            Err(error) => return self.shown(fields, Said::wrong(&error)),
+            Err(error) => return self.shown(fields, Said::wrong(error)),
         };
         let action = self.me.form.get("action");
         if matches!(action, "preview" | "test") {
             let said = self.tried(action == "test", &table, &settings).await;
-            return self.shown(fields, said.unwrap_or_else(|error| Said::wrong(&error)));
+            return self.shown(fields, said.unwrap_or_else(Said::wrong));
         }
         let put = Put {
             was: self.name.clone(),
@@ -227,7 +229,7 @@ impl Edited<'_> {
             Ok(_) => return redirect("/admin/notices?done=saved"),
             Err(error) => FormError::from(error),
         };
-        self.shown(fields, Said::wrong(&error))
+        self.shown(fields, Said::wrong(error))
     }
 
     /// Shows what the channel would send, or sends a test.
@@ -256,6 +258,21 @@ impl Edited<'_> {
             ..Said::default()
         })
     }
+}
+
+/// The field of a key of a definition, or of a setting of the channel.
+fn field_of(kind: &Channel, key: &str) -> Option<String> {
+    let first = first_part(key);
+    if ["name", "after", "remind", "more"].contains(&first) {
+        return Some(first.to_owned());
+    }
+    let inner = key.strip_prefix(kind.key);
+    let setting = first_part(inner.map_or(key, |inner| inner.trim_start_matches('.')));
+    if kind.fields.iter().any(|field| field.key == setting) {
+        return Some(format!("field-{setting}"));
+    }
+    let has_no_field = inner.is_some() || ["on", "monitors"].contains(&first);
+    (!has_no_field).then(|| "more".to_owned())
 }
 
 fn kinds(me: &Me, error: Option<String>) -> Response {

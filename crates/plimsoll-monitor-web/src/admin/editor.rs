@@ -2,6 +2,8 @@
 //!
 //! The form and the stored definition are the same thing in two shapes: what has no field stands as TOML in the last one.
 
+mod tested;
+
 use askama::Template;
 use axum::extract::{Extension, Path, State};
 use axum::response::Response;
@@ -11,11 +13,13 @@ use plimsoll_monitor::manage::Put;
 use plimsoll_monitor::probe::reading::CheckResult;
 use plimsoll_monitor::store::DefinitionKind;
 
+use crate::admin::editor::tested::Tested;
+use crate::admin::faults::first_part;
 use crate::admin::form::Form;
 use crate::admin::form_error::FormError;
 use crate::admin::guard::Me;
-use crate::admin::monitors::{class_of, failed};
-use crate::admin::shell::{Shell, html, latency, missing, redirect};
+use crate::admin::monitors::failed;
+use crate::admin::shell::{Shell, html, missing, redirect};
 use crate::api::encoded;
 use crate::random;
 use crate::state::Api;
@@ -254,43 +258,6 @@ struct Plain {
     value: String,
 }
 
-/// The result of a test.
-#[derive(Debug)]
-struct Tested {
-    class: &'static str,
-    status: &'static str,
-    took: String,
-    reason: Option<String>,
-    /// Names, times and shares of the whole in percent.
-    phases: Vec<(String, String, u64)>,
-    conditions: Vec<(String, bool)>,
-}
-
-impl Tested {
-    fn from_result(result: &CheckResult) -> Self {
-        let micros =
-            |took: std::time::Duration| u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        let whole = micros(result.took).max(1);
-        let phases = result.phases.iter().map(|(phase, took)| {
-            let took = micros(took);
-            let share = (took.saturating_mul(100) / whole).min(100);
-            (phase.to_string(), latency(took), share)
-        });
-        Self {
-            class: class_of(result.status),
-            status: result.status.name(),
-            took: latency(micros(result.took)),
-            reason: result.reason.clone(),
-            phases: phases.collect(),
-            conditions: result
-                .conditions
-                .iter()
-                .map(|one| (one.condition.clone(), one.met))
-                .collect(),
-        }
-    }
-}
-
 #[derive(Template)]
 #[template(path = "admin/editor.html")]
 struct EditorPage {
@@ -313,7 +280,7 @@ fn shown(
     key: Option<&str>,
     version: String,
     fields: Fields,
-    error: Option<String>,
+    error: Option<&FormError>,
     tested: Option<Tested>,
 ) -> Response {
     let mut groups: Vec<_> = api
@@ -353,7 +320,8 @@ fn shown(
     };
     html(
         &EditorPage {
-            s: Shell::new(me, "/admin/monitors", title).wrong(error),
+            s: Shell::new(me, "/admin/monitors", title)
+                .refused(error, |key| Some(field_of(&fields.kind, key))),
             action,
             version,
             f: fields,
@@ -365,6 +333,31 @@ fn shown(
         },
         status,
     )
+}
+
+/// The field of a key of a definition.
+fn field_of(kind: &str, key: &str) -> String {
+    const OWN: [&str; 7] = [
+        "name",
+        "group",
+        "interval",
+        "tags",
+        "expect",
+        "warn_unless",
+        "depends_on",
+    ];
+
+    let first = first_part(key);
+    if OWN.contains(&first) || PLAIN.iter().any(|(plain, ..)| *plain == first) {
+        return first.to_owned();
+    }
+    let target = KINDS.iter().find(|(known, ..)| *known == first);
+    let rest = key.strip_prefix(first).unwrap_or_default();
+    let is_target = target.is_some_and(|(known, target, _)| {
+        let is_list = rest.starts_with('[');
+        *known == kind && (rest.is_empty() || is_list || rest.strip_prefix('.') == Some(target))
+    });
+    if is_target { "target" } else { "more" }.to_owned()
 }
 
 pub(super) async fn new(State(api): State<Api>, Extension(me): Extension<Me>) -> Response {
@@ -423,7 +416,7 @@ pub(super) async fn update(
 async fn submitted(api: &Api, me: &Me, key: Option<String>) -> Response {
     let fields = Fields::of_form(&me.form);
     let version = me.form.get("version").to_owned();
-    let again = |error: Option<String>, tested: Option<Tested>| {
+    let again = |error: Option<&FormError>, tested: Option<Tested>| {
         shown(
             api,
             me,
@@ -436,12 +429,12 @@ async fn submitted(api: &Api, me: &Me, key: Option<String>) -> Response {
     };
     let table = match fields.table() {
         Ok(table) => table,
-        Err(error) => return again(Some(error.to_string()), None),
+        Err(error) => return again(Some(&error), None),
     };
     if me.form.get("action") == "test" {
         return match tried(api, key.as_deref(), &table).await {
             Ok(result) => again(None, Some(Tested::from_result(&result))),
-            Err(error) => again(Some(error.to_string()), None),
+            Err(error) => again(Some(&error), None),
         };
     }
     let put = Put {
@@ -455,7 +448,7 @@ async fn submitted(api: &Api, me: &Me, key: Option<String>) -> Response {
         .await;
     let written = match written {
         Ok(written) => written,
-        Err(error) => return again(Some(FormError::from(error).to_string()), None),
+        Err(error) => return again(Some(&error.into()), None),
     };
     let Some(definition) = written.first() else {
         return redirect("/admin/monitors?done=saved");
@@ -532,6 +525,23 @@ mod tests {
         let table = fields.table().unwrap();
         assert_eq!(table["heartbeat"]["every"].as_str(), Some("1h"));
         assert_eq!(table["heartbeat"]["token"].as_str().map(str::len), Some(43));
+    }
+
+    #[test]
+    fn keys_have_their_fields() {
+        for (kind, key, field) in [
+            ("http", "interval", "interval"),
+            ("http", "expect[2]", "expect"),
+            ("http", "retry_pause", "retry_pause"),
+            ("http", "http", "target"),
+            ("http", "http.url", "target"),
+            ("http", "http.headers.x", "more"),
+            ("tcp", "http", "more"),
+            ("all_of", "all_of[1]", "target"),
+            ("tcp", "labels", "more"),
+        ] {
+            assert_eq!(field_of(kind, key), field, "{key} of {kind}");
+        }
     }
 
     #[test]

@@ -168,7 +168,7 @@ fn shown(
     name: Option<&str>,
     version: String,
     fields: Fields,
-    error: Option<String>,
+    error: Option<&FormError>,
 ) -> Response {
     let status = if error.is_some() {
         StatusCode::UNPROCESSABLE_ENTITY
@@ -187,7 +187,7 @@ fn shown(
     };
     let steps = steps(api, &fields);
     let page = EscalationPage {
-        s: Shell::new(me, "/admin/notices", title).wrong(error),
+        s: Shell::new(me, "/admin/notices", title).refused(error, field_of),
         action,
         is_known: name.is_some(),
         version,
@@ -197,6 +197,16 @@ fn shown(
         name: fields.name,
     };
     html(&page, status)
+}
+
+/// The field of a key of a definition: of a step, that of its time.
+fn field_of(key: &str) -> Option<String> {
+    if key == "name" {
+        return Some(key.to_owned());
+    }
+    let (number, rest) = key.strip_prefix("step[")?.split_once(']')?;
+    let is_time = rest.is_empty() || rest == ".after";
+    is_time.then(|| format!("after-{number}"))
 }
 
 pub(super) async fn new(State(api): State<Api>, Extension(me): Extension<Me>) -> Response {
@@ -256,9 +266,9 @@ async fn submitted(api: &Api, me: &Me, name: Option<String>) -> Response {
     };
     let error = match api.handle.change_other(&me.actor, KIND, put, me.now).await {
         Ok(_) => return redirect("/admin/notices?done=saved"),
-        Err(error) => FormError::from(error).to_string(),
+        Err(error) => FormError::from(error),
     };
-    shown(api, me, name.as_deref(), version, fields, Some(error))
+    shown(api, me, name.as_deref(), version, fields, Some(&error))
 }
 
 #[cfg(test)]

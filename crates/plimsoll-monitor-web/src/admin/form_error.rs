@@ -1,7 +1,5 @@
 //! Why a form is not accepted.
 
-use std::fmt::Write as _;
-
 use plimsoll_model::document::ConfigProblem;
 use plimsoll_monitor::engine::CommandError;
 use plimsoll_monitor::manage::ChangeError;
@@ -38,9 +36,14 @@ pub(super) enum FormError {
     /// A setting of credentials that would go to another server.
     #[error("The address changes, so type `{0}` again: what is stored is sent to no other server.")]
     AddressChanges(&'static str),
+    /// A field, by its name in the form, and what is wrong with it.
+    #[error("{1}")]
+    Field(&'static str, String),
     /// A setting of pairs.
     #[error("`{0}` has a line without a colon")]
     NoColon(&'static str),
+    #[error("Turn one-time codes on first.")]
+    NoCodes,
     #[error("Too many attempts. Try again later.")]
     TooManyAttempts,
     #[error("The present password is wrong.")]
@@ -60,16 +63,66 @@ impl From<ChangeError> for FormError {
     }
 }
 
-fn lines(problems: &[ConfigProblem]) -> String {
-    let mut text = String::new();
-    for problem in problems {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        write!(text, "{problem}").expect("text can be written to memory");
-        if let Some(hint) = &problem.hint {
-            write!(text, "; {hint}").expect("text can be written to memory");
+/// A problem of a form.
+#[derive(Debug)]
+pub(super) struct Problem {
+    /// The key of the definition, or the name that the error has for a field; empty if it is of the form as a whole.
+    pub(super) key: String,
+    pub(super) message: String,
+    /// What the message is about apart from its field; empty if it says so itself.
+    place: String,
+}
+
+impl Problem {
+    /// The message, apart from its field.
+    pub(super) fn text(&self) -> String {
+        if self.place.is_empty() {
+            self.message.clone()
+        } else {
+            format!("{}: {}", self.place, self.message)
         }
     }
-    text
+}
+
+impl FormError {
+    /// All problems, each with its field.
+    pub(super) fn problems(&self) -> Vec<Problem> {
+        let key = match self {
+            Self::Definition(problems) => return problems.iter().map(of_definition).collect(),
+            Self::MoreSettings(_) => "more",
+            Self::AddressChanges(key) | Self::NoColon(key) | Self::Field(key, _) => key,
+            Self::WrongPassword => "present",
+            _ => "",
+        };
+        vec![Problem {
+            key: key.to_owned(),
+            message: self.to_string(),
+            place: String::new(),
+        }]
+    }
+}
+
+fn of_definition(problem: &ConfigProblem) -> Problem {
+    let hint = problem.hint.as_ref().map(|hint| format!("; {hint}"));
+    // The place of a key that is missing is its table.
+    let missing = problem.message.strip_prefix('`');
+    let missing = missing.and_then(|rest| rest.strip_suffix("` is missing"));
+    let key = match (missing, problem.key.as_str()) {
+        (None, table) => table.to_owned(),
+        (Some(key), "") => key.to_owned(),
+        (Some(key), table) => format!("{table}.{key}"),
+    };
+    Problem {
+        key,
+        message: format!("{}{}", problem.message, hint.unwrap_or_default()),
+        place: problem.key.clone(),
+    }
+}
+
+fn lines(problems: &[ConfigProblem]) -> String {
+    let texts: Vec<_> = problems
+        .iter()
+        .map(|problem| of_definition(problem).text())
+        .collect();
+    texts.join("\n")
 }

@@ -11,6 +11,8 @@ use plimsoll_monitor::store::{
 use plimsoll_monitor::time::Timestamp;
 
 use crate::admin::choice::Choice;
+use crate::admin::date_time::moment;
+use crate::admin::form_error::FormError;
 use crate::admin::guard::Me;
 use crate::admin::monitors::failed;
 use crate::admin::overview::refused;
@@ -209,6 +211,9 @@ struct IncidentPage {
     version: i64,
     title: String,
     body: String,
+    /// Of a new one: date and time as the browser's field has them, and their zone.
+    started: String,
+    zone: String,
     phase: &'static str,
     impact: &'static str,
     counts: bool,
@@ -223,7 +228,7 @@ pub(super) async fn new(State(api): State<Api>, Extension(me): Extension<Me>) ->
 }
 
 /// The form of a new incident, with what was typed if something is wrong with it.
-fn form(api: &Api, me: &Me, error: Option<String>) -> Response {
+fn form(api: &Api, me: &Me, error: Option<&FormError>) -> Response {
     let status = if error.is_some() {
         StatusCode::UNPROCESSABLE_ENTITY
     } else {
@@ -232,11 +237,14 @@ fn form(api: &Api, me: &Me, error: Option<String>) -> Response {
     let phase = PublicPhase::named(me.form.get("phase")).unwrap_or(PublicPhase::Investigating);
     let impact = Impact::named(me.form.get("impact")).unwrap_or(Impact::Minor);
     let shown = IncidentPage {
-        s: Shell::new(me, "/admin/incidents", "Declare an incident").wrong(error),
+        s: Shell::new(me, "/admin/incidents", "Declare an incident")
+            .refused(error, |field| Some(field.to_owned())),
         id: None,
         version: 0,
         title: me.form.get("title").to_owned(),
         body: me.form.text("body"),
+        started: me.form.get("started").to_owned(),
+        zone: me.form.get("zone").to_owned(),
         phase: phase.name(),
         impact: impact.name(),
         counts: me.form.is_set("counts"),
@@ -248,12 +256,38 @@ fn form(api: &Api, me: &Me, error: Option<String>) -> Response {
     html(&shown, status)
 }
 
-/// The error in a title or a text, if there is one.
-fn problem(title: &str, body: &str) -> Option<String> {
+/// Fails with the error in a title or a text.
+fn checked(title: &str, body: &str) -> Result<(), FormError> {
     if title.is_empty() || title.chars().count() > MOST_TITLE {
-        return Some(format!("The title must have 1 to {MOST_TITLE} characters."));
+        let why = format!("The title must have 1 to {MOST_TITLE} characters.");
+        return Err(FormError::Field("title", why));
     }
-    (body.chars().count() > MOST_TEXT).then(|| format!("The text may have {MOST_TEXT} characters."))
+    if body.chars().count() > MOST_TEXT {
+        let why = format!("The text may have {MOST_TEXT} characters.");
+        return Err(FormError::Field("body", why));
+    }
+    Ok(())
+}
+
+/// When an incident began, which is now unless another time was typed.
+fn started(me: &Me) -> Result<Timestamp, FormError> {
+    let typed = me.form.get("started");
+    if typed.is_empty() {
+        return Ok(me.now);
+    }
+    let at = moment(typed, me.form.get("zone")).map_err(|error| {
+        let field = if error.is_about_zone() {
+            "zone"
+        } else {
+            "started"
+        };
+        FormError::Field(field, error.to_string())
+    })?;
+    if at > me.now {
+        let why = "An incident cannot begin in the future.";
+        return Err(FormError::Field("started", why.to_owned()));
+    }
+    Ok(at)
 }
 
 fn affected(api: &Api, me: &Me) -> Vec<MonitorId> {
@@ -263,27 +297,12 @@ fn affected(api: &Api, me: &Me) -> Vec<MonitorId> {
 }
 
 pub(super) async fn declare(State(api): State<Api>, Extension(me): Extension<Me>) -> Response {
-    let (title, body) = (me.form.get("title").to_owned(), me.form.text("body"));
-    if let Some(problem) = problem(&title, &body) {
-        return form(&api, &me, Some(problem));
-    }
-    let new = NewDeclared {
-        title,
-        phase: PublicPhase::named(me.form.get("phase")).unwrap_or(PublicPhase::Investigating),
-        impact: Impact::named(me.form.get("impact")).unwrap_or(Impact::Minor),
-        counts_as_downtime: me.form.is_set("counts"),
-        started: me.now,
-        monitors: affected(&api, &me),
-        body,
-        actor: Some(me.user.name.clone()),
-        idempotency: None,
-    };
-    let handle = &api.handle;
-    let made = match handle.store.declare(handle.org, new, me.now).await {
+    let made = match made(&api, &me).await {
         Ok(made) => made,
-        Err(error) => return form(&api, &me, Some(error.to_string())),
+        Err(error) => return form(&api, &me, Some(&error)),
     };
     let object = made.id.0.to_string();
+    let handle = &api.handle;
     if let Err(error) = handle
         .note(&me.actor, "incident.declare", &object, me.now)
         .await
@@ -292,6 +311,24 @@ pub(super) async fn declare(State(api): State<Api>, Extension(me): Extension<Me>
     }
     handle.board.touch();
     redirect(&format!("/admin/incidents/{object}?done=declared"))
+}
+
+async fn made(api: &Api, me: &Me) -> Result<Declared, FormError> {
+    let (title, body) = (me.form.get("title").to_owned(), me.form.text("body"));
+    checked(&title, &body)?;
+    let new = NewDeclared {
+        title,
+        phase: PublicPhase::named(me.form.get("phase")).unwrap_or(PublicPhase::Investigating),
+        impact: Impact::named(me.form.get("impact")).unwrap_or(Impact::Minor),
+        counts_as_downtime: me.form.is_set("counts"),
+        started: started(me)?,
+        monitors: affected(api, me),
+        body,
+        actor: Some(me.user.name.clone()),
+        idempotency: None,
+    };
+    let handle = &api.handle;
+    Ok(handle.store.declare(handle.org, new, me.now).await?)
 }
 
 pub(super) async fn declared(
@@ -305,27 +342,50 @@ pub(super) async fn declared(
     let Some(found) = found.map_err(refused)? else {
         return Err(missing().await);
     };
-    let updates = found.updates.iter().map(|update| Event {
-        at: When::from_timestamp(update.at),
-        kind: update.phase.name().to_owned(),
-        actor: update.actor.clone().unwrap_or_default(),
-        text: update.body.clone(),
-    });
     debug_assert!(me.may(Role::Viewer));
     Ok(page(&IncidentPage {
         s: Shell::new(&me, "/admin/incidents", found.title.clone()).done(query.as_deref()),
-        id: Some(id),
-        version: found.version,
-        body: String::new(),
-        phase: found.phase.name(),
-        impact: found.impact.name(),
-        counts: found.counts_as_downtime,
-        monitors: choices(&api, &found.monitors, &[]),
-        updates: updates.collect(),
-        phases: PublicPhase::ALL.map(PublicPhase::name),
-        impacts: Impact::ALL.map(Impact::name),
-        title: found.title,
+        ..IncidentPage::of_declared(&api, &me, &found)
     }))
+}
+
+/// The form of a declared incident with what was typed, since something is wrong with it.
+fn again(api: &Api, me: &Me, found: &Declared, error: &FormError) -> Response {
+    let shown = IncidentPage {
+        s: Shell::new(me, "/admin/incidents", found.title.clone())
+            .refused(Some(error), |field| Some(field.to_owned())),
+        title: me.form.get("title").to_owned(),
+        body: me.form.text("body"),
+        ..IncidentPage::of_declared(api, me, found)
+    };
+    html(&shown, StatusCode::UNPROCESSABLE_ENTITY)
+}
+
+impl IncidentPage {
+    fn of_declared(api: &Api, me: &Me, found: &Declared) -> Self {
+        let updates = found.updates.iter().map(|update| Event {
+            at: When::from_timestamp(update.at),
+            kind: update.phase.name().to_owned(),
+            actor: update.actor.clone().unwrap_or_default(),
+            text: update.body.clone(),
+        });
+        Self {
+            s: Shell::new(me, "/admin/incidents", found.title.clone()),
+            id: Some(found.id.0),
+            version: found.version,
+            title: found.title.clone(),
+            body: String::new(),
+            started: String::new(),
+            zone: String::new(),
+            phase: found.phase.name(),
+            impact: found.impact.name(),
+            counts: found.counts_as_downtime,
+            monitors: choices(api, &found.monitors, &[]),
+            updates: updates.collect(),
+            phases: PublicPhase::ALL.map(PublicPhase::name),
+            impacts: Impact::ALL.map(Impact::name),
+        }
+    }
 }
 
 pub(super) async fn update(
@@ -334,8 +394,13 @@ pub(super) async fn update(
     Path(id): Path<i64>,
 ) -> Response {
     let (title, body) = (me.form.get("title").to_owned(), me.form.text("body"));
-    if let Some(problem) = problem(&title, &body) {
-        return failed(&me, problem);
+    if let Err(error) = checked(&title, &body) {
+        let store = &api.handle.store;
+        return match store.declared_one(api.handle.org, DeclaredId(id)).await {
+            Ok(Some(found)) => again(&api, &me, &found, &error),
+            Ok(None) => missing().await,
+            Err(error) => failed(&me, error.to_string()),
+        };
     }
     let edit = DeclaredEdit {
         title: Some(title),

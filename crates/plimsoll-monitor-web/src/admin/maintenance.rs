@@ -10,6 +10,9 @@ use plimsoll_monitor::manage::Put;
 use plimsoll_monitor::store::DefinitionKind;
 use plimsoll_monitor::time::Timestamp;
 
+use crate::admin::date_time::moment;
+use crate::admin::faults::first_part;
+use crate::admin::form::Form;
 use crate::admin::form_error::FormError;
 use crate::admin::guard::Me;
 use crate::admin::monitors::failed;
@@ -51,7 +54,11 @@ struct CalendarPage {
     monitors: Vec<(String, String)>,
     name: String,
     when: String,
-    at: String,
+    /// Of a window that does not repeat: date and time as the browser's field has them.
+    date: String,
+    /// Of one that does: a clock time.
+    time: String,
+    cron: String,
     lasts: String,
     zone: String,
     about: String,
@@ -108,13 +115,13 @@ async fn shown(api: &Api, me: &Me, shell: Shell) -> Result<Response, Response> {
         .iter()
         .map(|view| (view.plan.key.clone(), view.plan.name.clone()));
     let form = &me.form;
-    let status = if shell.error.is_some() {
+    let status = if shell.is_wrong() {
         StatusCode::UNPROCESSABLE_ENTITY
     } else {
         StatusCode::OK
     };
     let page = CalendarPage {
-        is_open: shell.error.is_some(),
+        is_open: shell.is_wrong(),
         rows: windows.iter().map(row).collect(),
         coming: coming
             .into_iter()
@@ -123,7 +130,9 @@ async fn shown(api: &Api, me: &Me, shell: Shell) -> Result<Response, Response> {
         monitors: monitors.collect(),
         name: form.get("name").to_owned(),
         when: form.get("when").to_owned(),
-        at: form.get("at").to_owned(),
+        date: form.get("date").to_owned(),
+        time: form.get("time").to_owned(),
+        cron: form.get("cron").to_owned(),
         lasts: form.get("duration").to_owned(),
         zone: form.get("zone").to_owned(),
         about: form.text("about"),
@@ -134,47 +143,35 @@ async fn shown(api: &Api, me: &Me, shell: Shell) -> Result<Response, Response> {
 }
 
 /// The definition of the form.
-fn table(me: &Me) -> toml::Table {
-    let form = &me.form;
+fn table(form: &Form) -> Result<toml::Table, FormError> {
     let mut table = toml::Table::new();
     let mut put = |key: &str, value: &str| {
         if !value.is_empty() {
             table.insert(key.to_owned(), value.into());
         }
     };
+    let zone = form.get("zone");
     put("name", form.get("name"));
     put("about", form.text("about").trim());
     put("duration", form.get("duration"));
-    put("zone", form.get("zone"));
-    let at = form.get("at");
+    put("zone", zone);
     match form.get("when") {
         "once" => {
-            // A field of the browser has no zone and no seconds.
-            let is_local = at.len() == 16;
-            put(
-                "once",
-                &if is_local {
-                    format!("{at}:00Z")
+            let begins = moment(form.get("date"), zone).map_err(|error| {
+                let field = if error.is_about_zone() {
+                    "zone"
                 } else {
-                    at.to_owned()
-                },
-            );
+                    "date"
+                };
+                FormError::Field(field, error.to_string())
+            })?;
+            put("once", &begins.to_string());
         }
-        "cron" => put("cron", at),
+        "cron" => put("cron", form.get("cron")),
         days => {
-            put("at", at);
+            put("at", form.get("time"));
             let days: Vec<String> = match days {
-                "daily" => [
-                    "monday",
-                    "tuesday",
-                    "wednesday",
-                    "thursday",
-                    "friday",
-                    "saturday",
-                    "sunday",
-                ]
-                .map(str::to_owned)
-                .to_vec(),
+                "daily" => DAYS.map(str::to_owned).to_vec(),
                 day => vec![day.to_owned()],
             };
             table.insert("weekly".to_owned(), days.into());
@@ -184,25 +181,54 @@ fn table(me: &Me) -> toml::Table {
     if !only.is_empty() {
         table.insert("monitors".to_owned(), only.into());
     }
-    table
+    Ok(table)
 }
+
+const DAYS: [&str; 7] = [
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+    "sunday",
+];
 
 pub(super) async fn add(
     State(api): State<Api>,
     Extension(me): Extension<Me>,
 ) -> Result<Response, Response> {
+    let error = match added(&api, &me).await {
+        Ok(()) => return Ok(redirect("/admin/maintenance?done=saved")),
+        Err(error) => error,
+    };
+    let shell = Shell::new(&me, "/admin/maintenance", "Maintenance");
+    let shell = shell.refused(Some(&error), field_of);
+    shown(&api, &me, shell).await
+}
+
+/// The field of a key of a definition.
+fn field_of(key: &str) -> Option<String> {
+    let field = match first_part(key) {
+        field @ ("name" | "about" | "duration" | "zone" | "date" | "cron") => field,
+        "once" => "date",
+        "at" => "time",
+        "weekly" => "when",
+        _ => return None,
+    };
+    Some(field.to_owned())
+}
+
+async fn added(api: &Api, me: &Me) -> Result<(), FormError> {
     let put = Put {
         was: None,
         version: None,
-        table: table(&me),
+        table: table(&me.form)?,
     };
     let kind = DefinitionKind::Maintenance;
-    let error = match api.handle.change_other(&me.actor, kind, put, me.now).await {
-        Ok(_) => return Ok(redirect("/admin/maintenance?done=saved")),
-        Err(error) => FormError::from(error).to_string(),
-    };
-    let shell = Shell::new(&me, "/admin/maintenance", "Maintenance").wrong(Some(error));
-    shown(&api, &me, shell).await
+    let handle = &api.handle;
+    handle.change_other(&me.actor, kind, put, me.now).await?;
+    Ok(())
 }
 
 pub(super) async fn remove(State(api): State<Api>, Extension(me): Extension<Me>) -> Response {

@@ -8,7 +8,7 @@ use askama::Template;
 use axum::extract::{Extension, Path, RawQuery, State};
 use axum::response::Response;
 use jiff::tz::TimeZone;
-use plimsoll_monitor::config::{Source, What};
+use plimsoll_monitor::config::{Language, Source, What};
 use plimsoll_monitor::detect::status::{Health, Status};
 use plimsoll_monitor::engine::{CommandError, View};
 use plimsoll_monitor::manage::Put;
@@ -17,6 +17,7 @@ use plimsoll_monitor::store::{
 };
 use plimsoll_monitor::time::Timestamp;
 
+use crate::admin::bars::{Quarter, quarter};
 use crate::admin::guard::Me;
 use crate::admin::incidents::{Outage, outages};
 use crate::admin::overview::refused;
@@ -28,8 +29,7 @@ use crate::api::{budget_left, encoded, measured};
 use crate::page::chart;
 use crate::state::Api;
 
-use listing::Selection;
-pub(super) use listing::list;
+pub(super) use listing::{Selection, list};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -282,6 +282,7 @@ struct MonitorPage {
     ping: Option<String>,
     conditions: Vec<(String, bool)>,
     uptimes: Vec<(&'static str, String)>,
+    quarter: Quarter,
     /// The share of the error budget that is left.
     budget: Option<String>,
     regions: Vec<RegionRow>,
@@ -331,6 +332,7 @@ pub(super) async fn one(
         let (measured, _) = measured.map_err(|error| failed(&me, error.message()))?;
         uptimes.push((text, percent(measured.ratio())));
     }
+    let quarter = quarter(handle, &view, me.now).await.map_err(refused)?;
     let left = budget_left(&api, &view).await;
     let budget = left.map_err(|error| failed(&me, error.message()))?;
     let budget = budget.map(|left| format!("{:.0} %", (left * 100.0).max(0.0)));
@@ -370,6 +372,7 @@ pub(super) async fn one(
             all.map(|one| (one.condition.clone(), one.met)).collect()
         }),
         uptimes,
+        quarter,
         budget,
         regions,
         chart: plot,
@@ -392,9 +395,15 @@ async fn response_times(api: &Api, view: &View, now: Timestamp) -> Result<String
         .store
         .rollups(handle.org, view.id, Resolution::Minute, from, until)
         .await?;
-    let title = "Response times in UTC: p50, p95 and p99";
+    let title = "Response times: p50, p95 and p99";
     let buckets = Rollup::merged(&minutes, QUARTER);
-    Ok(chart(title, &TimeZone::UTC, DAY, &buckets))
+    Ok(chart(
+        Language::English,
+        title,
+        &TimeZone::UTC,
+        DAY,
+        &buckets,
+    ))
 }
 
 fn duration_short(interval: Duration) -> String {

@@ -4,6 +4,7 @@ use askama::Template;
 use axum::extract::{Extension, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use plimsoll_monitor::detect::status::Health;
+use plimsoll_monitor::engine::View;
 use plimsoll_monitor::store::IncidentFilter;
 
 use crate::admin::guard::Me;
@@ -46,11 +47,13 @@ pub(super) async fn show(
         .incidents(handle.org, filter, None, MOST)
         .await
         .map_err(refused)?;
+    // Those with an open incident are in the list of these already.
+    let is_listed = |view: &View| open.iter().any(|incident| incident.monitor == view.id);
     let troubled = views.iter().filter(|view| {
         matches!(
             view.health,
             Health::Down | Health::Degraded | Health::NoData
-        )
+        ) && !is_listed(view)
     });
     Ok(page(&OverviewPage {
         s: Shell::new(&me, "/admin", "Overview").done(query.as_deref()),

@@ -8,6 +8,7 @@ use plimsoll_monitor::manage::{ChangeError, Put};
 use plimsoll_monitor::store::DefinitionKind;
 
 use crate::admin::choice::Choice;
+use crate::admin::faults::first_part;
 use crate::admin::form::Form;
 use crate::admin::form_error::FormError;
 use crate::admin::guard::Me;
@@ -19,8 +20,9 @@ use crate::api::encoded;
 use crate::page::{PagePlan, share};
 use crate::state::Api;
 
-const KEYS: [&str; 8] = [
-    "title", "slug", "about", "host", "url", "zone", "color", "logo",
+const KEYS: [&str; 12] = [
+    "title", "slug", "about", "host", "url", "zone", "color", "logo", "font", "density", "bars",
+    "css",
 ];
 
 /// A page of the list.
@@ -69,7 +71,7 @@ pub(super) async fn list(
 #[derive(Debug, Clone, Default)]
 struct Fields {
     /// In the order of [`KEYS`].
-    plain: [String; 8],
+    plain: [String; 12],
     /// Keys of monitors; none for all.
     chosen: Vec<String>,
     /// TOML.
@@ -79,10 +81,18 @@ struct Fields {
 impl Fields {
     fn of_form(form: &Form) -> Self {
         Self {
-            plain: KEYS.map(|key| form.get(key).to_owned()),
+            plain: KEYS.map(|key| form.text(key)),
             chosen: form.all("monitor").into_iter().map(str::to_owned).collect(),
             more: form.text("more"),
         }
+    }
+
+    /// Whether a folded field has a value.
+    fn has_more(&self) -> bool {
+        const FOLDED: usize = 3;
+
+        let mut folded = self.plain.iter().skip(FOLDED);
+        !self.more.is_empty() || folded.any(|value| !value.is_empty())
     }
 
     fn of_table(mut table: toml::Table) -> Self {
@@ -161,7 +171,7 @@ fn shown(
     slug: Option<&str>,
     version: String,
     fields: Fields,
-    error: Option<String>,
+    error: Option<&FormError>,
 ) -> Response {
     let status = if error.is_some() {
         StatusCode::UNPROCESSABLE_ENTITY
@@ -180,7 +190,7 @@ fn shown(
         None => ("Add a status page".to_owned(), "/admin/new-page".to_owned()),
     };
     let shown = EditorPage {
-        s: Shell::new(me, "/admin/pages", title).wrong(error),
+        s: Shell::new(me, "/admin/pages", title).refused(error, field_of),
         action,
         slug: slug.map(str::to_owned),
         version,
@@ -189,6 +199,16 @@ fn shown(
         f: fields,
     };
     html(&shown, status)
+}
+
+/// The field of a key of a definition.
+fn field_of(key: &str) -> Option<String> {
+    let field = match first_part(key) {
+        "monitors" => return None,
+        field if KEYS.contains(&field) => field,
+        _ => "more",
+    };
+    Some(field.to_owned())
 }
 
 pub(super) async fn new(State(api): State<Api>, Extension(me): Extension<Me>) -> Response {
@@ -250,18 +270,18 @@ pub(super) async fn update(
 async fn submitted(api: &Api, me: &Me, slug: Option<String>) -> Response {
     let fields = Fields::of_form(&me.form);
     let version = me.form.get("version").to_owned();
-    let again = |error: Option<String>| {
+    let again = |error: Option<&FormError>| {
         let fields = fields.clone();
         shown(api, me, slug.as_deref(), version.clone(), fields, error)
     };
     let table = match fields.table() {
         Ok(table) => table,
-        Err(error) => return again(Some(error.to_string())),
+        Err(error) => return again(Some(&error)),
     };
     if me.form.get("action") == "preview" {
         let text = table.to_string();
         return match api.handle.page_of(&text, slug.as_deref()) {
-            Err(error @ ChangeError::Invalid(_)) => again(Some(FormError::from(error).to_string())),
+            Err(error @ ChangeError::Invalid(_)) => again(Some(&error.into())),
             _ => again(None),
         };
     }
@@ -273,6 +293,6 @@ async fn submitted(api: &Api, me: &Me, slug: Option<String>) -> Response {
     let kind = DefinitionKind::Page;
     match api.handle.change_other(&me.actor, kind, put, me.now).await {
         Ok(_) => redirect("/admin/pages?done=saved"),
-        Err(error) => again(Some(FormError::from(error).to_string())),
+        Err(error) => again(Some(&error.into())),
     }
 }

@@ -10,6 +10,7 @@ use plimsoll_monitor::manage::{ChangeError, Put};
 use plimsoll_monitor::store::{DefinitionKind, StoreError};
 use toml::{Table, Value};
 
+use crate::admin::faults::first_part;
 use crate::admin::form::Form;
 use crate::admin::form_error::FormError;
 use crate::admin::guard::Me;
@@ -130,7 +131,7 @@ struct Edited<'a> {
 }
 
 impl Edited<'_> {
-    fn shown(&self, fields: Fields, error: Option<String>) -> Response {
+    fn shown(&self, fields: Fields, error: Option<&FormError>) -> Response {
         let status = if error.is_some() {
             StatusCode::UNPROCESSABLE_ENTITY
         } else {
@@ -149,7 +150,8 @@ impl Edited<'_> {
         let channels = self.api.handle.board.channels();
         let present = self.present.as_ref();
         let page = RotationPage {
-            s: Shell::new(self.me, "/admin/notices", title).wrong(error),
+            s: Shell::new(self.me, "/admin/notices", title)
+                .refused(error, |key| Some(field_of(key).to_owned())),
             action,
             is_known: self.name.is_some(),
             calendar: present
@@ -166,7 +168,7 @@ impl Edited<'_> {
         let fields = Fields::of_form(&self.me.form);
         let table = match fields.table(self.present.as_ref()) {
             Ok(table) => table,
-            Err(error) => return self.shown(fields, Some(error.to_string())),
+            Err(error) => return self.shown(fields, Some(&error)),
         };
         let put = Put {
             was: self.name.clone(),
@@ -176,9 +178,22 @@ impl Edited<'_> {
         let (handle, me) = (&self.api.handle, self.me);
         let error = match handle.change_other(&me.actor, KIND, put, me.now).await {
             Ok(_) => return redirect("/admin/notices?done=saved"),
-            Err(error) => FormError::from(error).to_string(),
+            Err(error) => FormError::from(error),
         };
-        self.shown(fields, Some(error))
+        self.shown(fields, Some(&error))
+    }
+}
+
+/// The field of a key of a definition.
+fn field_of(key: &str) -> &'static str {
+    match first_part(key) {
+        "name" => "name",
+        "start" => "start",
+        "rotate" => "rotate",
+        "zone" => "zone",
+        "members" => "members",
+        "token" => "calendar",
+        _ => "more",
     }
 }
 

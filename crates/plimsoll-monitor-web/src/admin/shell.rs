@@ -14,11 +14,14 @@ use plimsoll_monitor::detect::status::Health;
 use plimsoll_monitor::store::Role;
 use plimsoll_monitor::time::Timestamp;
 
+use crate::admin::faults::Faults;
+use crate::admin::form_error::FormError;
 use crate::admin::guard::Me;
 use crate::language::Texts as _;
 
 const SCRIPT: &str = include_str!("assets/admin.js");
 const STYLE: &str = include_str!("assets/admin.css");
+const WALL: &str = include_str!("assets/wall.css");
 const ICON: &str = include_str!("assets/icon.svg");
 
 /// Links of the menu: path, text, key of the shortcut behind `g`, least role.
@@ -94,8 +97,10 @@ pub(super) struct Shell {
     pub(super) edits: bool,
     /// The outcome of the last action.
     pub(super) notice: Option<&'static str>,
-    /// The error.
+    /// The error, if it is of no field.
     pub(super) error: Option<String>,
+    /// The errors of fields.
+    pub(super) faults: Faults,
     menu: Vec<Link>,
 }
 
@@ -128,6 +133,7 @@ impl Shell {
             edits: me.may(Role::Editor),
             notice: None,
             error: None,
+            faults: Faults::default(),
             menu: menu.collect(),
         }
     }
@@ -145,6 +151,27 @@ impl Shell {
     pub(super) fn wrong(mut self, error: Option<String>) -> Self {
         self.error = error;
         self
+    }
+
+    /// With why a form was not accepted, at its fields where it is of one.
+    ///
+    /// - `field_of`: the id of the field for a key of the definition, or for the name that the error has for one.
+    pub(super) fn refused(
+        mut self,
+        error: Option<&FormError>,
+        field_of: impl Fn(&str) -> Option<String>,
+    ) -> Self {
+        if let Some(error) = error {
+            let (faults, others) = Faults::sorted(error, field_of);
+            self.faults = faults;
+            self.error = (!others.is_empty()).then(|| others.join("\n"));
+        }
+        self
+    }
+
+    /// Whether a form was not accepted.
+    pub(super) fn is_wrong(&self) -> bool {
+        self.error.is_some() || !self.faults.all().is_empty()
     }
 
     /// The links of the menu; the last one is a button elsewhere.
@@ -232,6 +259,7 @@ pub(super) async fn asset(Path(name): Path<String>) -> Response {
             ),
             "text/css; charset=utf-8",
         ),
+        "wall.css" => (WALL.to_owned(), "text/css; charset=utf-8"),
         "icon.svg" => (ICON.to_owned(), "image/svg+xml"),
         _ => return missing().await,
     };

@@ -1,4 +1,5 @@
-//! Heartbeats, by the URLs of Healthchecks: `/ping/TOKEN`, `/start`, `/fail`, `/log`, `/EXIT-STATUS`.
+//! Heartbeats, by the URLs of Healthchecks: `/ping/TOKEN` or `/ping/KEY/SLUG`, and behind it `/start`, `/fail`, `/log` or
+//! `/EXIT-STATUS`.
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{Path, State};
@@ -19,26 +20,81 @@ pub(super) async fn success(
     Path(token): Path<String>,
     body: Body,
 ) -> Response {
-    accept_signal(&api, &token, "success", body).await
+    match with_token(&api, &token) {
+        Some(key) => accept_signal(&api, &key, "success", body).await,
+        None => answer(StatusCode::NOT_FOUND, "not found"),
+    }
 }
 
+/// Behind a token stands what it reports; behind the key of the organisation stands a slug.
 pub(super) async fn signal(
     State(api): State<Api>,
     Path((token, signal)): Path<(String, String)>,
     body: Body,
 ) -> Response {
-    accept_signal(&api, &token, &signal, body).await
+    match with_token(&api, &token) {
+        Some(key) => accept_signal(&api, &key, &signal, body).await,
+        None => by_slug(&api, (&token, &signal), "success", body).await,
+    }
 }
 
-async fn accept_signal(api: &Api, token: &str, signal: &str, body: Body) -> Response {
-    let views = api.handle.board.views();
-    let found = views.iter().find(|view| match &view.plan.what {
-        What::Heartbeat(plan) => is_same(plan.token.expose(), token),
-        _ => false,
-    });
-    let Some(view) = found else {
+pub(super) async fn signal_of_slug(
+    State(api): State<Api>,
+    Path((key, slug, signal)): Path<(String, String, String)>,
+    body: Body,
+) -> Response {
+    by_slug(&api, (&key, &slug), &signal, body).await
+}
+
+/// The key of the monitor whose heartbeat has that token.
+fn with_token(api: &Api, token: &str) -> Option<String> {
+    api.handle.board.with_views(|mut views| {
+        let found = views.find(|view| match &view.plan.what {
+            What::Heartbeat(plan) => is_same(plan.token.expose(), token),
+            _ => false,
+        });
+        found.map(|view| view.plan.key.clone())
+    })
+}
+
+async fn by_slug(api: &Api, (key, slug): (&str, &str), signal: &str, body: Body) -> Response {
+    let known = api.handle.board.ping_key();
+    if !known.is_some_and(|known| is_same(known.expose(), key)) {
         return answer(StatusCode::NOT_FOUND, "not found");
-    };
+    }
+    let found: Vec<_> = api.handle.board.with_views(|views| {
+        let of_slug = views.filter(|view| match &view.plan.what {
+            What::Heartbeat(plan) => match &plan.slug {
+                Some(own) => own == slug,
+                None => slug_of(&view.plan.name) == slug,
+            },
+            _ => false,
+        });
+        of_slug.map(|view| view.plan.key.clone()).collect()
+    });
+    match found.as_slice() {
+        [] => answer(StatusCode::NOT_FOUND, "not found"),
+        [monitor] => accept_signal(api, monitor, signal, body).await,
+        _ => answer(StatusCode::CONFLICT, "ambiguous slug"),
+    }
+}
+
+/// A name in a URL, as Healthchecks makes it of that of a check: lower-case letters, digits and underscores, with hyphens
+/// between them.
+fn slug_of(name: &str) -> String {
+    let kept = name.to_lowercase();
+    let kept = kept
+        .chars()
+        .map(|c| if c.is_whitespace() { '-' } else { c });
+    let kept: String = kept
+        .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+        .collect();
+    let parts: Vec<_> = kept.split('-').filter(|part| !part.is_empty()).collect();
+    parts.join("-").trim_matches(['-', '_']).to_owned()
+}
+
+/// - `monitor`: its key.
+async fn accept_signal(api: &Api, monitor: &str, signal: &str, body: Body) -> Response {
     let message = to_bytes(body, MOST_BODY).await.unwrap_or_default();
     let message = String::from_utf8_lossy(&message).trim().to_owned();
     let failed = |status: Option<u8>| {
@@ -64,7 +120,7 @@ async fn accept_signal(api: &Api, token: &str, signal: &str, body: Body) -> Resp
         }
         _ => return answer(StatusCode::NOT_FOUND, "not found"),
     };
-    match api.handle.heartbeat(&view.plan.key, signal).await {
+    match api.handle.heartbeat(monitor, signal).await {
         Ok(()) => answer(StatusCode::OK, "OK"),
         Err(_) => answer(StatusCode::SERVICE_UNAVAILABLE, "the monitor is stopping"),
     }
@@ -92,4 +148,22 @@ pub(super) fn is_same(known: &str, given: &str) -> bool {
         .zip(given)
         .fold(0, |all, (one, other)| all | (one ^ other));
     known.len() == given.len() && differing == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slugs_are_those_of_healthchecks() {
+        for (name, slug) in [
+            ("Nightly Backup", "nightly-backup"),
+            ("  db 1 --  dump!  ", "db-1-dump"),
+            ("a_b.c", "a_bc"),
+            ("_x_", "x"),
+            ("夜間", ""),
+        ] {
+            assert_eq!(slug_of(name), slug, "{name}");
+        }
+    }
 }

@@ -244,7 +244,7 @@ impl Current {
 }
 
 async fn read(handle: &Handle, plan: &PagePlan, now: Timestamp) -> Result<Rows, StoreError> {
-    let (_, borders) = days_until(plan, now);
+    let (_, borders) = days_until(&plan.zone, now);
     let from = borders.first().copied().unwrap_or(now);
     let board = &handle.board;
     let monitors: Vec<_> = plan

@@ -8,6 +8,10 @@ mod draw;
 
 mod forms;
 
+mod past;
+
+mod theme;
+
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
@@ -18,6 +22,7 @@ use jiff::civil::Date;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use plimsoll_model::escaped_html;
 use plimsoll_monitor::config::{ApiToken, Language};
+use plimsoll_monitor::detect::uptime::Uptime;
 use plimsoll_monitor::detect::window::Window as MaintenanceWindow;
 use plimsoll_monitor::time::Timestamp;
 use ring::digest::{SHA256, digest};
@@ -25,21 +30,18 @@ use ring::digest::{SHA256, digest};
 use crate::language::Texts as _;
 use crate::page::PagePlan;
 use crate::page::html::card::Card;
-use crate::page::html::draw::{icon, sparkline};
+use crate::page::html::past::PastDay;
 use crate::page::snapshot::{
-    Completed, Component, DAYS, Day, MaintenancePhase, PublicIncident, Snapshot, State,
+    Completed, Component, DAYS, Day, MaintenancePhase, NEAR, PublicIncident, Snapshot, State,
 };
 
 pub(crate) use crate::page::html::card::{incident_page, maintenance_page, phase_text};
 pub(crate) use crate::page::html::component::{WINDOWS, Window, chart, component_page};
-pub(crate) use crate::page::html::draw::tab_icon;
+pub(crate) use crate::page::html::draw::{icon, sparkline, tab_icon};
 pub(crate) use crate::page::html::forms::{decide_page, message_page, subscribe_page};
 
 const STYLE: &str = include_str!("assets/page.css");
 pub(crate) const SCRIPT: &str = include_str!("assets/page.js");
-
-/// Days of the phone's strip; the style sheet hides the others.
-const NEAR: usize = 45;
 
 /// Planned occurrences of one maintenance window on a page.
 pub(crate) const PLANNED: usize = 3;
@@ -87,11 +89,16 @@ pub(crate) fn style(plan: &PagePlan) -> (String, String) {
             "body{{--accent:{color}}}@media (prefers-color-scheme:dark){{body{{--accent:color-mix(in srgb,{color} 45%,#fff)}}}}\n"
         )
     });
+    let theme = &plan.theme;
     let style = [
         plimsoll_model::look::STYLE,
         plimsoll_report::plot::STYLE,
         STYLE,
         accent.as_deref().unwrap_or_default(),
+        theme::of_font(theme.font),
+        if theme.is_compact { theme::COMPACT } else { "" },
+        theme::of_bars(theme.bars),
+        theme.css.as_deref().unwrap_or_default(),
     ]
     .concat();
     let name = format!("page-{}.css", short_hash(style.as_bytes()));
@@ -156,9 +163,7 @@ impl<'a> Frame<'a> {
 
     fn row(&self, component: &Component) -> Row {
         let percent = component.uptime.ratio().map(|ratio| self.t.percent(ratio));
-        let shown = percent
-            .clone()
-            .unwrap_or_else(|| self.t.text("day_unknown").to_owned());
+        let shown = percent.unwrap_or_else(|| self.t.text("day_unknown").to_owned());
         let strip = self
             .t
             .with("strip", "name", &component.name)
@@ -177,16 +182,22 @@ impl<'a> Frame<'a> {
             text: self.t.text(component.state.text()),
             strip,
             days: self.strip(&component.days),
-            uptime: match percent {
-                Some(percent) => self
-                    .t
-                    .with("uptime", "percent", &percent)
-                    .replace("{n}", &component.days.len().to_string()),
-                None => self.t.text("uptime_none").to_owned(),
-            },
+            uptime: self.uptime(&component.uptime, component.days.len()),
+            near_uptime: self.uptime(&component.near, NEAR),
             latency,
             latency_title: title.unwrap_or_default(),
             spark: sparkline(&component.hours),
+        }
+    }
+
+    /// The label beside the bars of so many days.
+    fn uptime(&self, uptime: &Uptime, days: usize) -> String {
+        match uptime.ratio() {
+            Some(ratio) => self
+                .t
+                .with("uptime", "percent", &self.t.percent(ratio))
+                .replace("{n}", &days.to_string()),
+            None => self.t.text("uptime_none").to_owned(),
         }
     }
 
@@ -243,6 +254,8 @@ struct Row {
     strip: String,
     days: String,
     uptime: String,
+    /// For the days of a phone's strip.
+    near_uptime: String,
     latency: Option<String>,
     latency_title: String,
     spark: String,
@@ -270,7 +283,8 @@ struct StatusPage<'a> {
     /// To come.
     planned: Vec<Card>,
     groups: Vec<GroupRows>,
-    past: Vec<Card>,
+    /// Incidents that are over, by day.
+    past: Vec<PastDay>,
     no_incidents: String,
     far: String,
     near: String,
@@ -286,7 +300,6 @@ pub(crate) fn status_page(
     stale: Option<(&'static str, Timestamp)>,
 ) -> String {
     let t = f.t;
-    let since = snapshot.built.minus(Duration::from_hours(24 * PAST_DAYS));
     let (active, mut planned): (Vec<_>, Vec<_>) = snapshot
         .maintenance
         .iter()
@@ -315,7 +328,7 @@ pub(crate) fn status_page(
         maintenance: active.into_iter().map(|one| f.maintenance(one)).collect(),
         planned: f.described_once(planned.into_iter()).collect(),
         groups: groups.collect(),
-        past: snapshot.past(since).map(|one| f.brief(one)).collect(),
+        past: f.past_days(snapshot),
         no_incidents: t.with("no_incidents", "n", &PAST_DAYS.to_string()),
         far: f.far(DAYS),
         near: f.far(NEAR),

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use plimsoll_monitor::config::MonitorPlan;
 use plimsoll_monitor::config::page::PagePlan;
 use plimsoll_monitor::detect::excluded::excluded;
 use plimsoll_monitor::detect::status::Health;
@@ -25,6 +27,9 @@ pub(crate) use crate::page::snapshot::maintenance::{
 
 /// Days of a strip, the present one included.
 pub(crate) const DAYS: usize = 90;
+
+/// Days of a strip on a phone.
+pub(crate) const NEAR: usize = 45;
 
 /// Hours of a sparkline.
 pub(crate) const HOURS: usize = 24;
@@ -111,6 +116,8 @@ pub(crate) struct Component {
     pub(crate) known: Option<Timestamp>,
     /// Over all days of the strip.
     pub(crate) uptime: Uptime,
+    /// Over the last [`NEAR`] days.
+    pub(crate) near: Uptime,
     pub(crate) days: Vec<Day>,
     /// The median of each of the last hours, in microseconds.
     pub(crate) hours: Vec<Option<u64>>,
@@ -193,8 +200,8 @@ pub(crate) struct Rows {
 }
 
 /// Dates and borders of the days of a strip; the last border is `now`.
-pub(crate) fn days_until(plan: &PagePlan, now: Timestamp) -> (Vec<Date>, Vec<Timestamp>) {
-    let today = now.to_jiff().to_zoned(plan.zone.clone()).date();
+pub(crate) fn days_until(zone: &TimeZone, now: Timestamp) -> (Vec<Date>, Vec<Timestamp>) {
+    let today = now.to_jiff().to_zoned(zone.clone()).date();
     let mut dates: Vec<_> = (0..DAYS)
         .map_while(|back| {
             let span = jiff::Span::new().days(i64::try_from(back).ok()?);
@@ -203,7 +210,7 @@ pub(crate) fn days_until(plan: &PagePlan, now: Timestamp) -> (Vec<Date>, Vec<Tim
         .collect();
     dates.reverse();
     let midnight = |date: &Date| {
-        let start = date.to_zoned(plan.zone.clone()).ok()?;
+        let start = date.to_zoned(zone.clone()).ok()?;
         Some(Timestamp(start.timestamp().as_millisecond()))
     };
     let mut borders: Vec<_> = dates.iter().filter_map(midnight).collect();
@@ -219,7 +226,7 @@ impl Snapshot {
         rows: &Rows,
         now: Timestamp,
     ) -> Self {
-        let (dates, borders) = days_until(plan, now);
+        let (dates, borders) = days_until(&plan.zone, now);
         let groups: Vec<_> = plan
             .groups
             .iter()
@@ -231,8 +238,14 @@ impl Snapshot {
                         let view = views.get(&one.key)?;
                         let history = rows.histories.get(&view.id);
                         let history = history.cloned().unwrap_or_default();
-                        let measured =
-                            Measured::from_history(view, &history, &rows.declared, &borders);
+                        let measured = Measured::from_history(
+                            view.id,
+                            &view.plan,
+                            &history,
+                            &rows.declared,
+                            &borders,
+                            Grades::DAY,
+                        );
                         Some(Component {
                             id: view.id,
                             key: one.key.clone(),
@@ -242,6 +255,7 @@ impl Snapshot {
                             since: view.since,
                             known: history.health.first().map(|first| first.at),
                             uptime: measured.uptime,
+                            near: measured.near,
                             days: measured.days,
                             hours: medians(&history, now),
                             median_us: median(&history),
@@ -334,54 +348,88 @@ impl PublicIncident {
     }
 }
 
-/// Uptime and days of a component.
-struct Measured {
-    uptime: Uptime,
-    days: Vec<Day>,
+/// From how much downtime on a bar has a colour: some downtime makes it yellow.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Grades {
+    /// Orange.
+    orange: Duration,
+    /// Red.
+    red: Duration,
+}
+
+impl Grades {
+    /// Of a day.
+    pub(crate) const DAY: Self = Self {
+        orange: Duration::from_mins(20),
+        red: Duration::from_hours(1),
+    };
+
+    /// Of an hour.
+    pub(crate) const HOUR: Self = Self {
+        orange: Duration::from_mins(5),
+        red: Duration::from_mins(20),
+    };
+}
+
+/// Uptime and bars of a monitor.
+pub(crate) struct Measured {
+    pub(crate) uptime: Uptime,
+    near: Uptime,
+    /// One for each pair of borders.
+    pub(crate) days: Vec<Day>,
 }
 
 impl Measured {
-    fn from_history(
-        view: &View,
+    /// - `borders`: of the bars; the last one is the present time.
+    pub(crate) fn from_history(
+        id: MonitorId,
+        plan: &MonitorPlan,
         history: &MonitorHistory,
         declared: &[Declared],
         borders: &[Timestamp],
+        grades: Grades,
     ) -> Self {
         let (Some(from), Some(now)) = (borders.first(), borders.last()) else {
             return Self {
                 uptime: Uptime::default(),
+                near: Uptime::default(),
                 days: Vec::new(),
             };
         };
         let whole = (*from, *now);
+        // The last border is `now`.
+        let near_from = borders.iter().rev().nth(NEAR).copied().unwrap_or(*from);
         let changes = &history.health;
-        let counted = declared_downtime(declared, view.id, *now);
-        let excluded = excluded(&view.plan.windows, whole);
+        let counted = declared_downtime(declared, id, *now);
+        let excluded = excluded(&plan.windows, whole);
         let days = by_day(changes, &counted, &excluded, borders);
         let windows = borders.windows(2).map(|pair| (pair[0], pair[1]));
         let days = windows
             .zip(days)
-            .map(|(window, measured)| day(changes, &excluded, window, measured));
+            .map(|(window, measured)| day(changes, &excluded, window, measured, grades));
         Self {
             uptime: uptime(changes, &counted, &excluded, whole),
+            near: uptime(changes, &counted, &excluded, (near_from, *now)),
             days: days.collect(),
         }
     }
 }
 
-/// Less than twenty minutes of downtime make a day yellow, an hour and more red.
-fn day(changes: &[HealthAt], excluded: &[Span], window: Span, measured: Uptime) -> Day {
-    const LITTLE: Duration = Duration::from_mins(20);
-    const MUCH: Duration = Duration::from_hours(1);
-
+fn day(
+    changes: &[HealthAt],
+    excluded: &[Span],
+    window: Span,
+    measured: Uptime,
+    grades: Grades,
+) -> Day {
     let degraded = degraded(changes, window);
     let is_known = changes.first().is_some_and(|first| first.at < window.1);
     let is_maintained = is_known && !within(excluded, window).is_empty();
     let state = match measured.down {
         _ if measured.probed.is_zero() && is_maintained => State::Maintenance,
         _ if measured.probed.is_zero() => State::Unknown,
-        down if down >= MUCH => State::Major,
-        down if down >= LITTLE => State::Partial,
+        down if down >= grades.red => State::Major,
+        down if down >= grades.orange => State::Partial,
         down if !down.is_zero() || !degraded.is_zero() => State::Degraded,
         _ => State::Operational,
     };
@@ -424,7 +472,7 @@ fn state_of(view: &View, declared: &[Declared]) -> State {
 }
 
 /// The median of each hour, the last one at the end.
-fn medians(history: &MonitorHistory, now: Timestamp) -> Vec<Option<u64>> {
+pub(crate) fn medians(history: &MonitorHistory, now: Timestamp) -> Vec<Option<u64>> {
     const HOUR: i64 = 3_600_000;
 
     let last = now.floor(HOUR);

@@ -55,6 +55,8 @@ const TABLE: &[(Audience, &[&str])] = &[
             "POST /ping/{token}",
             "GET /ping/{token}/{signal}",
             "POST /ping/{token}/{signal}",
+            "GET /ping/{key}/{slug}/{signal}",
+            "POST /ping/{key}/{slug}/{signal}",
         ],
     ),
     (
@@ -154,6 +156,7 @@ const TABLE: &[(Audience, &[&str])] = &[
             "GET /admin",
             "POST /admin/sign-out",
             "GET /admin/monitors",
+            "GET /admin/wall",
             "GET /admin/monitors/{key}",
             "GET /admin/incidents",
             "GET /admin/incidents/{id}",

@@ -38,7 +38,7 @@ const MOST_COMPLETED: usize = 50;
 impl Visit<'_> {
     /// Maintenance of the days of the strips that is over.
     pub(super) fn completed(&self, snapshot: &Snapshot) -> Completed {
-        let (_, borders) = days_until(self.plan, snapshot.built);
+        let (_, borders) = days_until(&self.plan.zone, snapshot.built);
         let now = snapshot.built;
         let from = borders.first().copied().unwrap_or(now);
         let (views, known) = (self.views(), snapshot.known());

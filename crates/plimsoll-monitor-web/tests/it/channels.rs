@@ -104,7 +104,7 @@ fn errors_of_a_channel_are_shown_and_the_environment_is_not_read() {
         assert!(text.contains(why), "{why}: {text}");
     };
     let url = ("field-url", "http://a");
-    refused("a", "webhook", &[], "url");
+    refused("a", "webhook", &[], "id=\"field-url-error\"");
     refused("a", "webhook", &[url, ("more", "url = ")], "More settings");
     refused("a", "webhook", &[url, ("more", "onn = 1")], "onn");
     refused("a", "webhook", &[url, ("field-body", "{{ nme }}")], "nme");

@@ -173,6 +173,7 @@ fn an_escalation_is_added_changed_and_removed_in_the_admin_pages() {
     let (status, text) = owner.post(&admin, edit, &wrong);
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
     assert!(text.contains("`after` is missing"), "{text}");
+    assert!(text.contains("id=\"after-2-error\""), "{text}");
     let right = [
         ("version", version.as_str()),
         ("name", "day"),

@@ -259,6 +259,64 @@ fn a_reload_changes_what_changed_and_keeps_the_rest() {
 }
 
 #[test]
+fn heartbeats_come_by_the_key_of_the_organisation_and_a_slug() {
+    let folder = TempDir::new().unwrap();
+    let text = r#"
+        store = "memory"
+        ping_key = "fedcba9876543210"
+        [[monitor]]
+        name = "Nightly Backup"
+        group = "db"
+        heartbeat = { every = "1h", token = "0123456789abcdef" }
+        [[monitor]]
+        name = "other"
+        heartbeat = { every = "1h", token = "1123456789abcdef", slug = "log-rotation" }
+        [[monitor]]
+        name = "twice"
+        heartbeat = { every = "1h", token = "2123456789abcdef" }
+        [[monitor]]
+        name = "Twice"
+        group = "db"
+        heartbeat = { every = "1h", token = "3123456789abcdef" }
+    "#;
+    let running = Running::new(folder.path(), "monitor.toml", text);
+    let ping = |path: &str, body: &str| {
+        let (status, text) = running.call(Method::POST, &format!("/ping/{path}"), &[], body);
+        (status.as_u16(), text)
+    };
+    let key = "fedcba9876543210";
+    let done = (200, "OK".to_owned());
+    assert_eq!(ping(&format!("{key}/nightly-backup"), ""), done);
+    running.wait_for("db_nightly-backup", "up");
+    assert_eq!(ping(&format!("{key}/nightly-backup/start"), ""), done);
+    assert_eq!(ping(&format!("{key}/nightly-backup/7"), "disk full"), done);
+    running.wait_for("db_nightly-backup", "down");
+    assert_eq!(
+        running.json("/api/v1/monitors/db_nightly-backup")["last"]["reason"],
+        "the job ended with exit status 7: disk full"
+    );
+    assert_eq!(ping(&format!("{key}/log-rotation/fail"), ""), done);
+    running.wait_for("_other", "down");
+    assert_eq!(ping(&format!("{key}/log-rotation/log"), ""), done);
+    assert_eq!(
+        ping(&format!("{key}/twice"), ""),
+        (409, "ambiguous slug".to_owned())
+    );
+    for path in [
+        "fedcba9876543211/nightly-backup",
+        "fedcba9876543210/other",
+        "fedcba9876543210",
+        "fedcba9876543210/nightly-backup/nonsense",
+        "0123456789abcdef/nightly-backup",
+        "0123456789abcdef/nightly-backup/start",
+    ] {
+        assert_eq!(ping(path, ""), (404, "not found".to_owned()), "{path}");
+    }
+    assert_eq!(ping("0123456789abcdef/0", ""), done, "tokens are as before");
+    running.wait_for("db_nightly-backup", "up");
+}
+
+#[test]
 fn heartbeats_fail_late_and_come_back() {
     let folder = TempDir::new().unwrap();
     let text = r#"

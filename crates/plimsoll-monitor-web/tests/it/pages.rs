@@ -73,6 +73,7 @@ fn a_page_shows_an_outage_and_its_end_without_reasons() {
     eventually(|| page("/").contains("<h2 id=\"overall\">Major outage</h2>"));
     eventually(|| page("/").contains("We have detected an outage of Web"));
     let down = page("/");
+    assert!(down.contains("</time> – Investigating</span>"), "{down}");
     assert!(!down.contains("refused"), "reasons are not public: {down}");
     let summary = running.json("/api/v2/summary.json");
     assert_eq!(summary["status"]["indicator"], "critical");
@@ -98,10 +99,14 @@ fn a_page_shows_an_outage_and_its_end_without_reasons() {
     }
     let _origin = Origin::builder().port(address.port()).start();
     eventually(|| page("/").contains("All systems operational"));
-    eventually(|| page("/").contains("is working again."));
-    // Once it is over, only its own page has every update.
+    eventually(|| !page("/").contains("Active incidents"));
+    // Once it is over, it is a line below its day, and its own page has the updates.
     let detected = "We have detected an outage of Web";
-    assert!(!page("/").contains(detected));
+    let over = page("/");
+    assert!(!over.contains(detected) && !over.contains("is working again."));
+    assert!(over.contains(">Web ü &#38; Co is down</a>"), "{over}");
+    assert_eq!(over.matches("<li><h3>").count(), 14, "a heading per day");
+    assert_eq!(over.matches("No incidents.</p>").count(), 13);
     let incidents = running.json("/api/v2/incidents.json");
     let incident = &incidents["incidents"][0];
     assert_eq!(incident["status"], "resolved");
@@ -208,7 +213,12 @@ fn entity_tags_languages_and_compression() {
         ("de-AT, en;q=0.5", "Alle Systeme funktionieren"),
         ("fr", "Tous les systèmes fonctionnent"),
         ("es", "Todos los sistemas funcionan"),
+        ("it-CH", "Tutti i sistemi sono operativi"),
+        ("pt-BR", "Todos os sistemas operacionais"),
+        ("nl", "Alle systemen werken"),
+        ("zh-CN", "所有系统运行正常"),
         ("ja", "すべてのシステムは正常に稼働しています"),
+        ("ko", "모든 시스템 정상 작동"),
         ("sv", "All systems operational"),
     ] {
         let page = get("/", &[("accept-language", language)]);
@@ -248,6 +258,18 @@ fn entity_tags_languages_and_compression() {
     let missing = get("/incidents/m99", &[]);
     assert_eq!(missing.status(), StatusCode::NOT_FOUND);
     assert!(missing.body().contains("Page not found."));
+    for path in ["/status/acme/nothing", "/nothing", "/wp-login.php"] {
+        let missing = get(path, &[("accept-language", "de")]);
+        assert_eq!(missing.status(), StatusCode::NOT_FOUND, "{path}");
+        let text = missing.body();
+        assert!(text.contains("<html lang=\"de\">"), "{path}: {text}");
+        assert!(text.contains("/\""), "it leads back: {text}");
+    }
+    for path in ["/api/v1/nothing", "/status/acme/nothing.json"] {
+        let missing = get(path, &[]);
+        assert_eq!(missing.status(), StatusCode::NOT_FOUND, "{path}");
+        assert!(missing.body().starts_with("{\"error\""), "{path}");
+    }
     let embed = get("/embed", &[]);
     let policy = embed.headers()["content-security-policy"].to_str().unwrap();
     assert!(policy.contains("frame-ancestors *"), "{policy}");
@@ -544,10 +566,18 @@ fn declared_incidents_are_published_updated_and_resolved() {
     assert_eq!(edited.0, StatusCode::OK, "{}", edited.1);
     let page = running.get("/").1;
     assert!(
-        page.contains("It is fast again.") && page.contains("All systems operational"),
+        page.contains(">Search is slow</a>") && page.contains("All systems operational"),
         "{page}"
     );
-    assert!(running.get("/incidents/d1").1.contains("Search is slow"));
+    assert!(
+        page.contains("<span class=\"quiet\">Web ü &#38; Co</span>"),
+        "{page}"
+    );
+    let own = running.get("/incidents/d1").1;
+    assert!(
+        own.contains("Search is slow") && own.contains("It is fast again."),
+        "{own}"
+    );
     for (body, field) in [
         (json!({}), "title"),
         (json!({ "title": "a", "phase": "done" }), "phase"),
@@ -608,8 +638,13 @@ language = "sv"
 password_bcrypt = "pass"
 url = "status.example.org"
 titel = "b"
+font = "comic"
+density = "tight"
+bars = "stars"
+css = "body { background: \\75 rl(https://elsewhere.example/x.png) }"
 [[page]]
 slug = "a"
+css = "missing.css"
 [[page]]
 slug = "a"
 title = "c"
@@ -632,7 +667,12 @@ shared_max_age = "1m"
         "did you mean `web`?",
         "must be a colour such as",
         "is not a PNG, JPEG or WebP picture",
-        "`sv` is not one of en, de, fr, es, ja",
+        "`sv` is not one of en, de, fr, es, it, pt, nl, zh, ja, ko",
+        "`comic` is not one of sans, serif, mono, rounded",
+        "`tight` is not one of normal, compact",
+        "`stars` is not one of bars, solid, round, dots",
+        "must load nothing, but has `url(`",
+        "missing.css",
         "is not a bcrypt hash",
         "must be a URL that begins with",
         "titel",
@@ -644,6 +684,49 @@ shared_max_age = "1m"
     ] {
         assert!(problems.contains(expected), "{expected}: {problems}");
     }
+}
+
+#[test]
+fn a_theme_is_in_the_style_sheet_of_its_page_alone() {
+    let folder = TempDir::new().unwrap();
+    let css = ".banner { border-radius: 0 }\n";
+    std::fs::write(folder.path().join("own.css"), css).unwrap();
+    let text = r#"
+        store = "memory"
+        [[monitor]]
+        name = "a"
+        manual = true
+        [[page]]
+        slug = "plain"
+        title = "Plain"
+        [[page]]
+        slug = "own"
+        title = "Own"
+        font = "serif"
+        density = "compact"
+        bars = "dots"
+        css = "own.css"
+        [[page]]
+        slug = "inline"
+        title = "Inline"
+        css = "body { --accent: #0a7d5a }"
+        "#;
+    let running = Running::new(folder.path(), "monitor.toml", text);
+    let style_of = |slug: &str| {
+        let (_, page) = running.get(&format!("/status/{slug}/"));
+        assert!(!page.contains(" style="), "{page}");
+        let link = page.split("rel=\"stylesheet\" href=\"").nth(1).unwrap();
+        let (status, style) = running.get(link.split('"').next().unwrap());
+        assert_eq!(status, StatusCode::OK);
+        style
+    };
+    let (plain, own) = (style_of("plain"), style_of("own"));
+    let more = own.strip_prefix(plain.as_str()).unwrap();
+    for part in ["Georgia", ".component{padding:8px 0 7px}", "aspect-ratio:1"] {
+        assert!(more.contains(part), "{part}: {more}");
+    }
+    assert!(more.ends_with(css), "rules of its own are the last: {more}");
+    assert!(style_of("inline").ends_with("body { --accent: #0a7d5a }"));
 }
 
 #[test]

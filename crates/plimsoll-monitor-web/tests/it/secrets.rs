@@ -351,7 +351,7 @@ fn reasons_show_no_credentials_of_a_target_that_echoes_its_request() {
         seen.push_str(&text);
     }
     assert!(
-        seen.contains("is not met: GET /"),
+        seen.contains(": GET /"),
         "the rest of the answer is shown: {seen}"
     );
     assert!(seen.contains("b=1"), "{seen}");

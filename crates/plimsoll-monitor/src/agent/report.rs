@@ -162,7 +162,7 @@ mod tests {
             took: Duration::from_micros(1_234),
             phases,
             code: Some(200),
-            reason: Some("time < 1ms is not met: 1.2ms".to_owned()),
+            reason: Some("took 1.2 ms, limit 1 ms".to_owned()),
             connected: true,
             conditions: vec![Judged {
                 condition: "time < 1ms".to_owned(),

@@ -76,6 +76,9 @@ pub(super) fn compile(
     let organisation = store::organisation(&mut root);
     let sealing = store::keys(&mut root, environment);
     let metrics = root.boolean("metrics").unwrap_or(true);
+    let ping_key = root
+        .take_value("ping_key")
+        .and_then(|value| token::of_url(&value));
     let private = root.boolean("allow_private").unwrap_or(true);
     let proxies = root.take_value("trusted_proxies").and_then(trusted_proxies);
     let limits = root.table("limits").map(limits).unwrap_or_default();
@@ -199,6 +202,7 @@ pub(super) fn compile(
         limits,
         retention,
         metrics,
+        ping_key,
         dialect: Dialect::Plimsoll,
         discover,
         tokens,

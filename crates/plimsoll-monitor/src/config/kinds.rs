@@ -659,6 +659,10 @@ fn heartbeat(value: Value<'_>) -> Option<Kind> {
         );
         None
     };
+    let slug = match table.take_value("slug") {
+        None => Some(None),
+        Some(value) => slug(&value).map(Some),
+    };
     let grace = table.duration("grace").unwrap_or(Duration::from_mins(1));
     let most_runtime = table.duration("max_runtime");
     let zone = table
@@ -689,12 +693,23 @@ fn heartbeat(value: Value<'_>) -> Option<Kind> {
         name: "heartbeat",
         what: What::Heartbeat(HeartbeatPlan {
             token: token?,
+            slug: slug?,
             due: due?,
             grace,
             most_runtime,
         }),
         expect: Vec::new(),
     })
+}
+
+/// A name in the URL of a heartbeat.
+fn slug(value: &Value<'_>) -> Option<String> {
+    let text = as_text(value)?;
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
+    if text.is_empty() || !text.chars().all(is_plain) {
+        return value.wrong("must be made of lower-case letters, digits, hyphens and underscores");
+    }
+    Some(text.to_owned())
 }
 
 /// A kind that the program supplies, by its file.

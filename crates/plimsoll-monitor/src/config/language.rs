@@ -12,18 +12,33 @@ pub enum Language {
     French,
     /// `es`.
     Spanish,
+    /// `it`.
+    Italian,
+    /// `pt`.
+    Portuguese,
+    /// `nl`.
+    Dutch,
+    /// `zh`, in simplified characters.
+    Chinese,
     /// `ja`.
     Japanese,
+    /// `ko`.
+    Korean,
 }
 
 impl Language {
     /// All languages, English first.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 10] = [
         Self::English,
         Self::German,
         Self::French,
         Self::Spanish,
+        Self::Italian,
+        Self::Portuguese,
+        Self::Dutch,
+        Self::Chinese,
         Self::Japanese,
+        Self::Korean,
     ];
 
     /// Its code, such as `en` (ISO 639-1).
@@ -33,12 +48,17 @@ impl Language {
             Self::German => "de",
             Self::French => "fr",
             Self::Spanish => "es",
+            Self::Italian => "it",
+            Self::Portuguese => "pt",
+            Self::Dutch => "nl",
+            Self::Chinese => "zh",
             Self::Japanese => "ja",
+            Self::Korean => "ko",
         }
     }
 
     /// The codes of all languages, English first.
-    pub fn codes() -> [&'static str; 5] {
+    pub fn codes() -> [&'static str; 10] {
         Self::ALL.map(Self::code)
     }
 

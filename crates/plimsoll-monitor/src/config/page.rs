@@ -1,5 +1,7 @@
 //! `[[page]]`: which monitors a status page shows, and how it looks.
 
+mod theme;
+
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -16,6 +18,8 @@ use url::Url;
 use crate::config::language::Language;
 use crate::config::maintenance::zone;
 use crate::config::{ApiToken, MonitorPlan};
+
+pub use crate::config::page::theme::{Bars, Font, Theme};
 
 /// A status page.
 #[derive(Debug, Clone)]
@@ -44,6 +48,8 @@ pub struct PagePlan {
     pub color: Option<String>,
     /// Its logo.
     pub logo: Option<Arc<Logo>>,
+    /// Font, density, bars, and a style sheet of its own.
+    pub theme: Theme,
     /// Access rule.
     pub guard: Guard,
     /// Whether search engines may list it.
@@ -126,6 +132,7 @@ impl PagePlan {
             language: Language::default(),
             color: None,
             logo: None,
+            theme: Theme::default(),
             guard,
             is_listed: true,
             shared_max_age: None,
@@ -177,7 +184,7 @@ fn component_of(monitor: &MonitorPlan) -> (String, PageComponent) {
     (monitor.group.clone(), component)
 }
 
-/// The folder that logos are relative to, and where their files are noted.
+/// The folder that logos and style sheets are relative to, and where their files are noted.
 pub(super) type LogoFolder<'f> = (&'f Path, &'f RefCell<Vec<PathBuf>>);
 
 /// Compiles all pages.
@@ -277,6 +284,7 @@ fn one(
     let logo = table
         .take_value("logo")
         .and_then(|value| logo(&value, folder));
+    let theme = Theme::compile(&mut table, folder);
     let shared_max_age = table.take_value("shared_max_age");
     let guard = match table.take_value("password_bcrypt") {
         None => Some(Guard::Open),
@@ -299,6 +307,7 @@ fn one(
         language: language?,
         color,
         logo,
+        theme: theme?,
         guard: guard?,
         is_listed,
         shared_max_age,

@@ -45,6 +45,8 @@ pub struct Plan {
     pub retention: Retention,
     /// Whether `/metrics` is served.
     pub metrics: bool,
+    /// In the URLs of heartbeats beside the slug of their monitor: what knows it may send those of the organisation.
+    pub ping_key: Option<Secret>,
     /// Whose configuration it is.
     pub dialect: Dialect,
     /// What lists further monitors.
@@ -282,6 +284,8 @@ impl What {
 pub struct HeartbeatPlan {
     /// In the URL of the heartbeat: what knows it may send it.
     pub token: Secret,
+    /// In its URL beside the key of the organisation; absent for that of its name.
+    pub slug: Option<String>,
     /// When it is due.
     pub due: EveryOrCron,
     /// Grace period.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, btree_map};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use plimsoll_model::Secret;
 use tokio::sync::watch;
 
 use crate::config::overlay::PlacedWindow;
@@ -37,6 +38,7 @@ struct Content {
     keys: HashMap<MonitorId, String>,
     dialect: Option<Dialect>,
     metrics: bool,
+    ping_key: Option<Secret>,
     tokens: Arc<[ApiToken]>,
     pages: Arc<[Arc<PagePlan>]>,
     grounds: Arc<Grounds>,
@@ -188,6 +190,11 @@ impl Board {
         self.read(|content| content.metrics)
     }
 
+    /// What stands beside the slug of a monitor in the URL of a heartbeat.
+    pub fn ping_key(&self) -> Option<Secret> {
+        self.read(|content| content.ping_key.clone())
+    }
+
     /// Access to the API.
     pub fn tokens(&self) -> Arc<[ApiToken]> {
         self.read(|content| Arc::clone(&content.tokens))
@@ -333,6 +340,7 @@ impl Board {
         self.write(|content| {
             content.dialect = Some(plan.dialect.clone());
             content.metrics = plan.metrics;
+            content.ping_key.clone_from(&plan.ping_key);
             content.tokens = plan.tokens.as_slice().into();
             content.grounds = Arc::clone(&plan.grounds);
             content.region = plan.region.as_str().into();

@@ -162,6 +162,7 @@ mod tests {
     fn plan(due: EveryOrCron, most_runtime: Option<u64>) -> HeartbeatPlan {
         HeartbeatPlan {
             token: Secret::new("a"),
+            slug: None,
             due,
             grace: Duration::from_secs(10),
             most_runtime: most_runtime.map(Duration::from_secs),

@@ -324,7 +324,7 @@ fn by_conditions(
         met: condition.is_met(&observed),
     };
     let mut judged: Vec<_> = expect.iter().map(judge).collect();
-    let unmet = |condition: &Condition| {
+    let unmet = |condition: &Condition, all: &[Condition]| {
         // Before it is cut: the rest of a credential would not be recognised.
         let shown = reading.shown(secrets);
         let is_altered = shown.body != reading.body;
@@ -332,10 +332,7 @@ fn by_conditions(
         if is_altered {
             shown = shown.altered();
         }
-        match condition.observe(&shown) {
-            Some(found) => format!("{} is not met: {found}", condition.text()),
-            None => format!("{} is not met", condition.text()),
-        }
+        condition.unmet_text(all, &shown)
     };
     let failed: Vec<_> = expect.iter().filter(|it| !it.is_met(&observed)).collect();
     if let Some(first) = failed.first() {
@@ -346,7 +343,7 @@ fn by_conditions(
             let reason = format!("the target limits the rate of requests (429{after})");
             return (Status::Degraded, Some(reason), judged);
         }
-        return (Status::Down, Some(unmet(first)), judged);
+        return (Status::Down, Some(unmet(first, expect)), judged);
     }
     if let Some(unmet) = &reading.unmet {
         return (Status::Down, Some(unmet.clone()), judged);
@@ -355,7 +352,10 @@ fn by_conditions(
     let warned = warn_unless.iter().find(|it| !it.is_met(&observed));
     match (warned, &reading.warning) {
         (None, None) => (Status::Up, None, judged),
-        (Some(condition), _) => (Status::Degraded, Some(unmet(condition)), judged),
+        (Some(condition), _) => {
+            let reason = unmet(condition, warn_unless);
+            (Status::Degraded, Some(reason), judged)
+        }
         (None, Some(warning)) => (Status::Degraded, Some(warning.clone()), judged),
     }
 }

@@ -13,17 +13,20 @@ use crate::served::Served;
 const FILE: &str = "PLIMSOLL_AXE";
 
 /// What is looked at.
-const PAGES: [&str; 27] = [
+const PAGES: [&str; 30] = [
     "/",
     "/subscribe",
     "/history",
     "/components/public_api",
     "/incidents/d1",
     "/incidents/none",
+    "/nothing",
     "/embed",
     "/admin/account",
     "/admin",
     "/admin/monitors",
+    "/admin/wall",
+    "/admin/wall?theme=light",
     "/admin/monitors/public_api",
     "/admin/new-monitor",
     "/admin/incidents",
@@ -125,12 +128,14 @@ fn axe_core_finds_nothing_on_any_page() {
     run(declare.env("PLIMSOLL_MONITOR_TOKEN", token.stdout.trim())).exits(0);
     let mut browser = Browser::start();
     let mut found = Vec::new();
-    let mut look = |browser: &mut Browser, path: &str| {
+    let visit = |browser: &mut Browser, path: &str| {
         browser.open(&format!("{url}{path}"));
         let here = format!(
             "location.pathname + location.search === {path:?} && document.readyState === 'complete'"
         );
         eventually(|| browser.evaluate(&here) == true);
+    };
+    let mut judge = |browser: &mut Browser, path: &str| {
         for scheme in ["light", "dark"] {
             browser.color_scheme(scheme);
             browser.evaluate(&axe);
@@ -141,7 +146,8 @@ fn axe_core_finds_nothing_on_any_page() {
             }
         }
     };
-    look(&mut browser, "/admin/sign-in");
+    visit(&mut browser, "/admin/sign-in");
+    judge(&mut browser, "/admin/sign-in");
     browser.open(&format!("{url}/admin/sign-in"));
     let sign_in = |browser: &mut Browser, expression: &str| {
         eventually(|| browser.evaluate(expression) == true);
@@ -163,13 +169,27 @@ fn axe_core_finds_nothing_on_any_page() {
     sign_in(&mut browser, &second);
     sign_in(&mut browser, "document.getElementById('totp') !== null");
     for path in PAGES {
-        look(&mut browser, path);
+        visit(&mut browser, path);
+        judge(&mut browser, path);
     }
+    // A form whose fields are wrong.
+    visit(&mut browser, "/admin/new-monitor");
+    let wrong = format!(
+        "{}{}{}setTimeout(() => document.querySelector('button.main').click()); true",
+        fill("name", "x"),
+        fill("target", "ftp://x"),
+        fill("interval", "soon"),
+    );
+    browser.evaluate(&wrong);
+    let focus = "document.querySelector('[aria-invalid]') && document.activeElement.id";
+    eventually(|| browser.evaluate(focus) == "target");
+    judge(&mut browser, "/admin/new-monitor with errors");
     // Its path has a date.
     browser.open(&format!("{url}/"));
     let link = "document.querySelector('a[href^=\"/maintenance/\"]')?.pathname ?? ''";
     eventually(|| browser.evaluate(link) != "");
     let path = browser.evaluate(link);
-    look(&mut browser, path.as_str().unwrap());
+    visit(&mut browser, path.as_str().unwrap());
+    judge(&mut browser, path.as_str().unwrap());
     assert!(found.is_empty(), "{}", found.join("\n\n"));
 }

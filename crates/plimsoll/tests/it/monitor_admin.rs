@@ -248,7 +248,7 @@ fn a_monitor_is_added_fails_and_its_incident_is_resolved_in_a_browser() {
     let window = [
         ("name", "Database upgrade"),
         ("when", "cron"),
-        ("at", "0 3 * * *"),
+        ("cron", "0 3 * * *"),
         ("duration", "2h"),
         (
             "about",
@@ -324,7 +324,7 @@ fn a_monitor_is_added_fails_and_its_incident_is_resolved_in_a_browser() {
         &mut browser,
         "document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'g', bubbles: true })); document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'l', bubbles: true })); true",
     );
-    shows(&mut browser, "incident.acknowledge");
+    shows(&mut browser, "acknowledged an incident");
     let complaints = browser.complaints().to_vec();
     assert!(complaints.is_empty(), "{complaints:?}");
 }

@@ -35,6 +35,18 @@ impl Comparison {
         })
     }
 
+    /// The comparison that holds of ordered values where this one does not.
+    pub(super) const fn opposite(self) -> Self {
+        match self {
+            Self::Equal => Self::NotEqual,
+            Self::NotEqual => Self::Equal,
+            Self::Less => Self::GreaterOrEqual,
+            Self::LessOrEqual => Self::Greater,
+            Self::Greater => Self::LessOrEqual,
+            Self::GreaterOrEqual => Self::Less,
+        }
+    }
+
     /// Values that cannot be ordered are unequal, and nothing else.
     pub(super) fn holds<T: PartialOrd + ?Sized>(self, left: &T, right: &T) -> bool {
         match self {

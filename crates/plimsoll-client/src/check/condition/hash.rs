@@ -32,6 +32,16 @@ impl HashTest {
         Ok(Self { is_equal, expected })
     }
 
+    /// Whether the hash has to be the expected one.
+    pub(super) const fn is_equal(self) -> bool {
+        self.is_equal
+    }
+
+    /// The hash that the condition names.
+    pub(super) const fn expected(self) -> [u8; 32] {
+        self.expected
+    }
+
     /// A missing hash differs from every hash.
     pub(super) fn holds(self, hash: Option<[u8; 32]>) -> bool {
         (hash == Some(self.expected)) == self.is_equal

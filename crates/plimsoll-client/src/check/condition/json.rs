@@ -8,6 +8,7 @@ use serde_json_path::JsonPath;
 
 use super::compare::Comparison;
 use super::text::{excerpt, regex, unquote, unquoted};
+use super::unmet::bound;
 use super::{ConditionError, Test};
 
 /// A path is parsed by descent, and the time that takes doubles with each filter within a filter.
@@ -22,6 +23,8 @@ const KNOWN: &str = "==, !=, <, <=, >, >=, contains, matches, exists";
 #[derive(Clone)]
 pub(super) struct JsonTest {
     path: JsonPath,
+    /// The path as it was written.
+    text: String,
     test: ValueTest,
 }
 
@@ -51,7 +54,11 @@ impl JsonTest {
                 ValueTest::Compare(comparison, literal(value))
             }
         };
-        Ok(Test::Json(Self { path: parsed, test }))
+        Ok(Test::Json(Self {
+            path: parsed,
+            text: path.trim().to_owned(),
+            test,
+        }))
     }
 
     /// - `document`: `None` if the body is not JSON.
@@ -62,6 +69,29 @@ impl JsonTest {
                 matches!(self.test, ValueTest::Compare(Comparison::NotEqual, _))
             }
             Some(values) => values.iter().all(|value| self.test.holds(value)),
+        }
+    }
+
+    /// The path as it was written.
+    pub(super) fn path(&self) -> &str {
+        &self.text
+    }
+
+    /// What the selected values have to be, for people.
+    ///
+    /// - `expected`: whether the test should hold; false within `not(…)`.
+    pub(super) fn wanted(&self, expected: bool) -> String {
+        match (&self.test, expected) {
+            (ValueTest::Compare(comparison, value), true) => bound(*comparison, &value.to_string()),
+            (ValueTest::Compare(comparison, value), false) => {
+                bound(comparison.opposite(), &value.to_string())
+            }
+            (ValueTest::Contains(text), true) => format!("text with '{text}'"),
+            (ValueTest::Contains(text), false) => format!("text without '{text}'"),
+            (ValueTest::Matches(regex), true) => format!("a match of {regex}"),
+            (ValueTest::Matches(regex), false) => format!("no match of {regex}"),
+            (ValueTest::Exists, true) => "a value".to_owned(),
+            (ValueTest::Exists, false) => "none".to_owned(),
         }
     }
 

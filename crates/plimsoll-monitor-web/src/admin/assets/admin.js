@@ -81,6 +81,23 @@ function hints() {
   apply();
 }
 
+// Of the fields for a begin, only those of the chosen repetition; times are those of the reader's zone, unless another one was typed.
+function begins() {
+  const when = document.querySelector("#when");
+  const apply = () => {
+    for (const field of document.querySelectorAll("[data-when]")) {
+      field.hidden = !field.dataset.when.split(" ").includes(when.value);
+    }
+  };
+  if (when) {
+    when.addEventListener("change", apply);
+    apply();
+  }
+  for (const zone of document.querySelectorAll("[data-local-zone]")) {
+    if (!zone.value && !zone.form.querySelector("[aria-invalid]")) zone.value = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  }
+}
+
 // A chosen file becomes a data: URL in a field beside it, since forms of these pages are not multipart.
 function files() {
   for (const input of document.querySelectorAll("input[data-into]")) {
@@ -191,4 +208,29 @@ function shortcuts() {
   });
 }
 
-for (const part of [filters, selection, confirmations, times, hints, files, preview, menu, shortcuts]) part();
+// A wall keeps itself up to date, and says when it cannot.
+function wall() {
+  if (!document.querySelector("#wall")) return;
+  const lost = document.querySelector("#lost");
+  const update = async () => {
+    try {
+      const response = await fetch(location.href, { cache: "no-store" });
+      // The session is over.
+      if (response.redirected) return location.reload();
+      const page = new DOMParser().parseFromString(await response.text(), "text/html");
+      const fresh = page.querySelector("#wall");
+      if (!fresh) throw new Error(response.statusText);
+      const key = document.activeElement?.dataset.key;
+      document.querySelector("#wall").replaceWith(document.adoptNode(fresh));
+      if (key) document.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus();
+      document.title = page.title;
+      times();
+      lost.hidden = true;
+    } catch {
+      lost.hidden = false;
+    }
+  };
+  setInterval(update, 5000);
+}
+
+for (const part of [filters, selection, confirmations, times, hints, begins, files, preview, menu, shortcuts, wall]) part();

@@ -1,6 +1,7 @@
 //! The list of monitors, in pages, filtered here: it takes as long to show with ten thousand as with a hundred.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::{Extension, RawQuery, State};
@@ -10,6 +11,7 @@ use plimsoll_monitor::detect::status::Health;
 use plimsoll_monitor::engine::View;
 use url::form_urlencoded::Serializer;
 
+use crate::admin::bars::{Recent, recent};
 use crate::admin::guard::Me;
 use crate::admin::monitors::Row;
 use crate::admin::shell::{Shell, When, page, state};
@@ -21,7 +23,7 @@ const MOST: usize = 100;
 
 /// Which monitors a page of the list has, as its address says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Selection {
+pub(in crate::admin) struct Selection {
     /// Words, each of which occurs in the name, group, state, kind, target, key or a tag.
     search: String,
     /// A group; empty for any.
@@ -35,7 +37,7 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    pub(super) fn from_query(query: Option<&str>) -> Self {
+    pub(in crate::admin) fn from_query(query: Option<&str>) -> Self {
         let given = |name| parameter(query, name).unwrap_or_default();
         Self {
             search: given("q").trim().to_owned(),
@@ -88,7 +90,14 @@ impl Selection {
             .any(|text| !text.is_empty())
     }
 
-    fn matches(&self, view: &View, words: &[String]) -> bool {
+    /// The words of the search, in lower case.
+    pub(in crate::admin) fn words(&self) -> Vec<String> {
+        let words = self.search.split_whitespace();
+        words.map(str::to_lowercase).collect()
+    }
+
+    /// - `words`: those of this selection.
+    pub(in crate::admin) fn matches(&self, view: &View, words: &[String]) -> bool {
         let plan = &view.plan;
         (self.health.is_empty() || view.health.name() == self.health)
             && (self.group.is_empty() || plan.group == self.group)
@@ -114,7 +123,8 @@ fn haystack(view: &View) -> String {
 #[template(path = "admin/monitors.html")]
 struct ListPage {
     s: Shell,
-    rows: Vec<Row>,
+    /// Each with its last 24 hours.
+    rows: Vec<(Row, Recent)>,
     /// All that match.
     matching: usize,
     /// All.
@@ -150,15 +160,14 @@ pub(in crate::admin) async fn list(
     RawQuery(query): RawQuery,
 ) -> Response {
     let mut selection = Selection::from_query(query.as_deref());
-    let words = selection.search.split_whitespace().map(str::to_lowercase);
-    let words: Vec<_> = words.collect();
+    let words = selection.words();
     let shell = Shell::new(&me, "/admin/monitors", "Monitors").done(query.as_deref());
     let sources = api.handle.board.discovery();
     let found_by = |key: &String| {
         let source = sources.iter().find(|source| source.keys.contains(key));
         source.map(|source| source.name.clone())
     };
-    let list = api.handle.board.with_views(|views| {
+    let (mut list, monitors) = api.handle.board.with_views(|views| {
         let views: Vec<_> = views.collect();
         let matching = views.iter().filter(|view| selection.matches(view, &words));
         let matching: Vec<_> = matching.collect();
@@ -167,17 +176,20 @@ pub(in crate::admin) async fn list(
         selection.page = selection.page.min(pages);
         let skipped = (selection.page - 1) * MOST;
         let rows = matching.iter().skip(skipped).take(MOST);
-        let rows = rows.map(|view| Row {
-            found_by: found_by(&view.plan.key),
-            ..Row::from_view(view)
+        let rows = rows.map(|view| {
+            let row = Row {
+                found_by: found_by(&view.plan.key),
+                ..Row::from_view(view)
+            };
+            ((row, Recent::default()), (view.id, Arc::clone(&view.plan)))
         });
-        let rows: Vec<_> = rows.collect();
+        let (rows, monitors): (Vec<_>, Vec<_>) = rows.unzip();
         let groups = views.iter().map(|view| view.plan.group.as_str());
         let groups: BTreeSet<_> = groups.filter(|group| !group.is_empty()).collect();
         let tags = views.iter().flat_map(|view| &view.plan.tags);
         let tags: BTreeSet<_> = tags.map(String::as_str).collect();
         let page = selection.page;
-        ListPage {
+        let list = ListPage {
             s: shell,
             matching: matching.len(),
             total: views.len(),
@@ -192,8 +204,13 @@ pub(in crate::admin) async fn list(
             healths: Health::ALL.map(Health::name),
             sources: sources.iter().map(source_line).collect(),
             selection: selection.clone(),
-        }
+        };
+        (list, monitors)
     });
+    let mut all = recent(&api.handle, &monitors, me.now).await;
+    for ((_, shown), (id, _)) in list.rows.iter_mut().zip(&monitors) {
+        *shown = all.remove(id).unwrap_or_default();
+    }
     page(&list)
 }
 

@@ -10,7 +10,9 @@
       const date = new Date(time.dateTime);
       time.title = time.textContent;
       const from = time.dataset.from && new Date(time.dataset.from).toDateString();
-      time.textContent = (from === date.toDateString() ? clock : full).format(date);
+      // Below the heading of a day, which is one of the page's zone.
+      const onDay = time.dataset.day && time.dataset.day === [date.getFullYear(), date.getMonth() + 1, date.getDate()].map((part) => String(part).padStart(2, "0")).join("-");
+      time.textContent = (onDay || from === date.toDateString() ? clock : full).format(date);
     }
   };
 

@@ -151,7 +151,7 @@ impl Frame<'_> {
     }
 }
 
-fn phase_key(phase: PublicPhase) -> &'static str {
+pub(super) fn phase_key(phase: PublicPhase) -> &'static str {
     match phase {
         PublicPhase::Investigating => "phase_investigating",
         PublicPhase::Identified => "phase_identified",

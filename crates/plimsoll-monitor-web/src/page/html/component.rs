@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
+use jiff::Zoned;
 use jiff::tz::TimeZone;
 use plimsoll_monitor::config::Language;
 use plimsoll_monitor::detect::uptime::Uptime;
@@ -11,8 +12,8 @@ use plimsoll_monitor::store::Rollup;
 use plimsoll_report::plot::{Axis, Line, Plot};
 
 use crate::language::Texts as _;
-use crate::page::html::{Card, Frame, NEAR, Row, last_date, rendered};
-use crate::page::snapshot::{Component, DAYS, Snapshot};
+use crate::page::html::{Card, Frame, Row, last_date, rendered};
+use crate::page::snapshot::{Component, DAYS, NEAR, Snapshot};
 
 /// A window of a component's page.
 pub(crate) struct Window {
@@ -152,6 +153,7 @@ pub(crate) fn component_page(
         one: f.row(component),
         windows,
         chart: chart(
+            f.t,
             f.t.text("percentiles"),
             &f.plan.zone,
             chosen.length,
@@ -174,8 +176,15 @@ const FEW_POINTS: usize = 4;
 
 /// Percentiles of response times as a plot; empty without any.
 ///
+/// - `title`: the first and the last time of the buckets and their zone follow it.
 /// - `length`: of the time that the buckets are of.
-pub(crate) fn chart(title: &str, zone: &TimeZone, length: Duration, buckets: &[Rollup]) -> String {
+pub(crate) fn chart(
+    t: Language,
+    title: &str,
+    zone: &TimeZone,
+    length: Duration,
+    buckets: &[Rollup],
+) -> String {
     let is_day = length <= Duration::from_hours(24);
     let label = |bucket: &Rollup| {
         let zoned = bucket.start.to_jiff().to_zoned(zone.clone());
@@ -200,7 +209,21 @@ pub(crate) fn chart(title: &str, zone: &TimeZone, length: Duration, buckets: &[R
         }
     };
     let plot = Plot {
-        title: title.to_owned(),
+        title: match (buckets.first(), buckets.last()) {
+            (Some(first), Some(last)) => {
+                let zoned = |bucket: &Rollup| bucket.start.to_jiff().to_zoned(zone.clone());
+                let (first, last) = (zoned(first), zoned(last));
+                let time = |at: &Zoned| format!("{} {}", t.date(at.date()), at.strftime("%H:%M"));
+                let until = if first.date() == last.date() {
+                    last.strftime("%H:%M").to_string()
+                } else {
+                    time(&last)
+                };
+                let zone = last.strftime("%Z");
+                format!("{title}, {} – {until} {zone}", time(&first))
+            }
+            _ => title.to_owned(),
+        },
         x: Axis::Names(buckets.iter().map(label).collect()),
         across: "",
         y: Axis::Linear(plimsoll_report::page::short_time),

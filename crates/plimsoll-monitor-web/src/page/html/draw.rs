@@ -7,7 +7,7 @@ use crate::page::snapshot::State;
 const IN_MEMORY: &str = "writing to memory does not fail";
 
 /// A line through hourly medians.
-pub(super) fn sparkline(hours: &[Option<u64>]) -> String {
+pub(crate) fn sparkline(hours: &[Option<u64>]) -> String {
     const WIDTH: f64 = 100.0;
     const HEIGHT: f64 = 20.0;
 
@@ -41,7 +41,7 @@ pub(super) fn sparkline(hours: &[Option<u64>]) -> String {
 }
 
 /// The sign of a state, apart from its colour.
-pub(super) fn icon(state: State) -> &'static str {
+pub(crate) fn icon(state: State) -> &'static str {
     match state {
         State::Operational => {
             "<svg class=\"icon\" viewBox=\"0 0 24 24\" aria-hidden=\"true\"><circle cx=\"12\" cy=\"12\" r=\"12\"/><path d=\"M7 12.5l3.4 3.4L17.2 9\"/></svg>"

@@ -127,6 +127,27 @@ fn days_are_coloured_by_their_downtime() {
 }
 
 #[test]
+fn the_uptime_of_a_phone_is_that_of_its_bars() {
+    // The first of the 45 days that end on 30 March, and a day before it.
+    let component = of_first(&[
+        ("2026-01-01T00:00:00Z", Health::Up),
+        ("2026-02-13T12:00:00Z", Health::Down),
+        ("2026-02-13T13:00:00Z", Health::Up),
+    ]);
+    let days: Vec<_> = component.days.iter().rev().take(NEAR).collect();
+    assert!(days.iter().all(|day| day.down.is_zero()), "{days:?}");
+    assert_eq!(component.near.ratio(), Some(1.0));
+    assert_eq!(component.near.outages, 0);
+    assert!(component.uptime.ratio().unwrap() < 1.0);
+    let component = of_first(&[
+        ("2026-01-01T00:00:00Z", Health::Up),
+        ("2026-02-14T12:00:00Z", Health::Down),
+        ("2026-02-14T13:00:00Z", Health::Up),
+    ]);
+    assert_eq!(component.near.outages, 1);
+}
+
+#[test]
 fn days_follow_the_zone_over_daylight_saving() {
     // Berlin's 29 March has 23 hours: from 23:00 UTC to 22:00 UTC.
     let component = of_first(&[

@@ -41,6 +41,32 @@ fn incidents_pages_and_maintenance_are_made_by_forms() {
         &[("title", "x"), ("version", "1")],
     );
     assert_eq!(status, StatusCode::CONFLICT, "a stale version");
+    let began = |started| {
+        let fields = [
+            ("title", "Mail is late"),
+            ("started", started),
+            ("zone", "Europe/Berlin"),
+        ];
+        owner.post(&admin, "/admin/new-incident", &fields)
+    };
+    let (status, text) = began("2026-03-01T22:00");
+    assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    let (_, list) = owner.get_as(&admin, "/admin/incidents");
+    assert!(list.contains("datetime=\"2026-03-01T21:00:00Z\""), "{list}");
+    let (status, text) = began("2999-03-01T22:00");
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(text.contains("cannot begin in the future"), "{text}");
+    assert!(text.contains("id=\"started-error\""), "{text}");
+    let (status, text) = owner.post(
+        &admin,
+        "/admin/incidents/1/update",
+        &[("body", "It is late.")],
+    );
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(
+        text.contains("id=\"title-error\"") && text.contains(">It is late.</textarea>"),
+        "{text}"
+    );
 
     let page = [
         ("title", "Our services"),
@@ -69,13 +95,35 @@ fn incidents_pages_and_maintenance_are_made_by_forms() {
         assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
         assert!(text.contains(expected), "{expected}: {text}");
     }
-    let logo = ("logo", "data:image/png;base64,iVBORw0KGgo=");
-    let fields = [&renamed[..], &[logo]].concat();
+    let foreign = (
+        "css",
+        "body { background: url(https://elsewhere.example/) }",
+    );
+    let fields = [&renamed[..], &[foreign]].concat();
+    let (status, text) = owner.post(&admin, "/admin/pages/ours/edit", &fields);
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(
+        text.contains("id=\"css-error\">must load nothing"),
+        "{text}"
+    );
+    let looks = [
+        ("logo", "data:image/png;base64,iVBORw0KGgo="),
+        ("font", "serif"),
+        ("density", "compact"),
+        ("css", "body {\r\n  --accent: #0a7d5a;\r\n}"),
+    ];
+    let fields = [&renamed[..], &looks].concat();
     let (status, text) = owner.post(&admin, "/admin/pages/ours/edit", &fields);
     assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
     let (_, text) = admin.running.get("/status/new/");
     assert!(text.contains("src=\"/status/new/logo\""), "{text}");
     assert_eq!(admin.running.get("/status/new/").0, StatusCode::OK);
+    let (_, form) = owner.get_as(&admin, "/admin/pages/new/edit");
+    assert!(form.contains("<option selected>serif</option>"), "{form}");
+    assert!(
+        form.contains(">body {\n  --accent: #0a7d5a;\n}</textarea>"),
+        "{form}"
+    );
     let (status, _) = owner.post(&admin, "/admin/pages/new/edit", &[("action", "delete")]);
     assert_eq!(status, StatusCode::SEE_OTHER);
     let (_, list) = owner.get_as(&admin, "/admin/pages");
@@ -84,7 +132,7 @@ fn incidents_pages_and_maintenance_are_made_by_forms() {
     let window = [
         ("name", "patches"),
         ("when", "once"),
-        ("at", "2001-01-01T00:00"),
+        ("date", "2001-01-01T00:00"),
         ("duration", "2h"),
     ];
     let (status, text) = owner.post(&admin, "/admin/maintenance/add", &window);
@@ -92,7 +140,7 @@ fn incidents_pages_and_maintenance_are_made_by_forms() {
     let weekly = [
         ("name", "weekly"),
         ("when", "monday"),
-        ("at", "02:30"),
+        ("time", "02:30"),
         ("duration", "2h"),
         ("zone", "Europe/Berlin"),
         ("monitor", "_m"),
@@ -106,12 +154,43 @@ fn incidents_pages_and_maintenance_are_made_by_forms() {
         &[
             ("name", "bad"),
             ("when", "once"),
-            ("at", "soon"),
+            ("date", "soon"),
             ("duration", "2h"),
         ],
     );
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
     assert!(text.contains("is not a date"), "{text}");
+    // Clocks are put forward over it.
+    let gap = [
+        ("name", "gap"),
+        ("when", "once"),
+        ("date", "2026-03-29T02:30"),
+        ("zone", "Europe/Berlin"),
+        ("duration", "2h"),
+    ];
+    let (status, text) = owner.post(&admin, "/admin/maintenance/add", &gap);
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(text.contains("does not exist in Europe/Berlin"), "{text}");
+    assert!(text.contains("id=\"date-error\""), "{text}");
+    assert!(
+        text.contains("value=\"2026-03-29T02:30\""),
+        "it is kept: {text}"
+    );
+    // Clocks show it twice: the first one is meant.
+    let twice = [
+        ("name", "twice"),
+        ("when", "once"),
+        ("date", "2125-10-28T02:30"),
+        ("zone", "Europe/Berlin"),
+        ("duration", "2h"),
+    ];
+    let (status, text) = owner.post(&admin, "/admin/maintenance/add", &twice);
+    assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    let (_, calendar) = owner.get_as(&admin, "/admin/maintenance");
+    assert!(
+        calendar.contains("datetime=\"2125-10-28T00:30:00Z\""),
+        "{calendar}"
+    );
     let (_, calendar) = owner.get_as(&admin, "/admin/maintenance");
     assert!(
         calendar.contains("patches") && calendar.contains("<b>weekly</b>"),
@@ -126,7 +205,7 @@ fn incidents_pages_and_maintenance_are_made_by_forms() {
         &[
             ("name", "long"),
             ("when", "cron"),
-            ("at", "0 3 * * *"),
+            ("cron", "0 3 * * *"),
             ("duration", "2h"),
             ("about", &long),
         ],
@@ -140,7 +219,7 @@ fn incidents_pages_and_maintenance_are_made_by_forms() {
     let now = [
         ("name", "now"),
         ("when", "cron"),
-        ("at", "* * * * *"),
+        ("cron", "* * * * *"),
         ("duration", "1h"),
     ];
     let (status, text) = owner.post(&admin, "/admin/maintenance/add", &now);

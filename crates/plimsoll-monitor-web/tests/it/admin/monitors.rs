@@ -43,7 +43,13 @@ fn a_monitor_is_tested_added_and_shown_with_its_first_result() {
     assert!(text.contains("met: <code>status == 200</code>"), "{text}");
     let shown = || owner.get_as(&admin, "/admin/monitors/_shop").1;
     eventually(|| !shown().contains("No results yet."));
-    eventually(|| shown().contains("Response times in UTC: p50, p95 and p99"));
+    eventually(|| shown().contains("Response times: p50, p95 and p99, "));
+    let shown = shown();
+    let chart = between(&shown, "Response times: p50, p95 and p99, ", "<");
+    assert!(
+        chart.ends_with(" UTC") && chart.contains(" 20"),
+        "dates and zone: {chart}"
+    );
 
     // The edit form has what was typed, and a second edit of the same version is refused.
     let (_, form) = owner.get_as(&admin, "/admin/monitors/_shop/edit");
@@ -73,6 +79,21 @@ fn a_monitor_is_tested_added_and_shown_with_its_first_result() {
         text.contains("interval:") && text.contains("http:") && text.contains("value=\"ftp://x\""),
         "{text}"
     );
+    assert!(
+        text.contains("aria-describedby=\"interval-error\" aria-invalid=\"true\" autofocus>"),
+        "{text}"
+    );
+    assert!(
+        text.contains("<p class=\"wrong\" id=\"interval-error\">"),
+        "{text}"
+    );
+    assert!(
+        text.contains(
+            "aria-describedby=\"target-error target-hint\" aria-invalid=\"true\" autofocus>"
+        ),
+        "{text}"
+    );
+    assert!(text.contains("<a href=\"#target\">http:"), "{text}");
 }
 
 /// The form shows masks; who sends them back with another target neither saves nor tests it.
@@ -163,6 +184,8 @@ fn many_monitors_are_paused_tagged_and_deleted_together() {
     assert_eq!(rest.matches("<tr data-health").count(), 2);
     assert!(rest.contains("of the file"));
     let (_, log) = owner.get_as(&admin, "/admin/audit");
+    assert!(log.contains(">signed in</td>"), "{log}");
+    assert!(log.contains(">paused a monitor</td>"), "{log}");
     for action in [
         "monitor.create",
         "monitor.pause",
@@ -171,7 +194,7 @@ fn many_monitors_are_paused_tagged_and_deleted_together() {
         "monitor.delete",
         "session.open",
     ] {
-        assert!(log.contains(action), "{action}");
+        assert!(log.contains(&format!("title=\"{action}\"")), "{action}");
     }
 }
 
@@ -196,6 +219,23 @@ fn an_outage_is_shown_acknowledged_and_reported() {
             .1
             .contains("/admin/outages/1")
     });
+    let (_, list) = owner.get_as(&admin, "/admin/monitors");
+    assert!(
+        list.contains("<path class=\"unknown\" d=\"M0 14h3v6h-3z"),
+        "{list}"
+    );
+    assert!(list.contains("aria-label=\"Uptime in 24 hours: "), "{list}");
+    let shop = || owner.get_as(&admin, "/admin/monitors/_shop").1;
+    eventually(|| shop().contains("aria-label=\"Downtime: "));
+    let shop = shop();
+    assert!(shop.contains("Last 90 days"), "{shop}");
+    assert!(
+        shop.matches("<rect class=\"unknown\"").count() >= 88,
+        "{shop}"
+    );
+    let (_, overview) = owner.get_as(&admin, "/admin");
+    assert_eq!(overview.matches(">Shop</a>").count(), 1, "{overview}");
+    assert!(overview.contains("No other problems."), "{overview}");
     let (status, _) = owner.post(
         &admin,
         "/admin/monitors/_shop/act",
@@ -257,7 +297,20 @@ fn two_thousand_monitors_are_listed_in_pages_and_filtered() {
         assert_eq!(text.contains("rel=\"prev\""), page > 1);
         assert_eq!(text.contains("rel=\"next\""), page < 20);
     }
-    assert!(list("").contains("1–100 of 2000 monitors"));
+    let first = list("");
+    assert!(first.contains("1–100 of 2000 monitors"));
+    assert_eq!(first.matches("<svg class=\"bars\"").count(), 100);
+    let (_, wall) = owner.get_as(&admin, "/admin/wall");
+    assert_eq!(wall.matches("data-key=\"").count(), 500);
+    assert!(wall.contains("1500 more have no tile"), "{wall}");
+    assert!(wall.contains("class=\"tiles c21\""), "{wall}");
+    let (_, wall) = owner.get_as(&admin, "/admin/wall?tag=t3&q=m19&theme=light");
+    assert_eq!(
+        wall.matches("data-key=\"").count(),
+        11,
+        "m193 and m1903 to m1993"
+    );
+    assert!(wall.contains("<body class=\"light\">"), "{wall}");
     assert!(
         list("?page=99").contains("Page 20 of 20"),
         "the last one is as far as it goes"
@@ -289,5 +342,37 @@ fn two_thousand_monitors_are_listed_in_pages_and_filtered() {
         response.headers()["location"],
         "/admin/monitors?group=g1&page=2&done=paused",
         "back to the same page"
+    );
+}
+
+#[test]
+fn the_wall_has_the_worst_first() {
+    let manual = |name: &str| format!("[[monitor]]\nname = \"{name}\"\nmanual = true\n");
+    let admin = Admin::new(&["a", "b", "c", "d"].map(manual).concat());
+    let owner = admin.owner();
+    let act = |key: &str, action: &str| {
+        let path = format!("/admin/monitors/_{key}/act");
+        let (status, text) = owner.post(&admin, &path, &[("action", action)]);
+        assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    };
+    act("a", "up");
+    act("c", "down");
+    act("d", "down");
+    act("b", "pause");
+    let wall = || owner.get_as(&admin, "/admin/wall").1;
+    eventually(|| wall().contains("<title>2 down"));
+    act("c", "acknowledge");
+    eventually(|| wall().contains(", acknowledged</span>"));
+    let wall = wall();
+    let keys = wall.split("data-key=\"").skip(1);
+    let keys: Vec<_> = keys.map(|rest| rest.split('"').next().unwrap()).collect();
+    assert_eq!(keys, ["_d", "_c", "_b", "_a"], "{wall}");
+    assert!(
+        wall.contains("<li class=\"major\"><b>2</b> down</li>"),
+        "{wall}"
+    );
+    assert!(
+        wall.contains("<span class=\"reason\">owner set it</span>"),
+        "{wall}"
     );
 }

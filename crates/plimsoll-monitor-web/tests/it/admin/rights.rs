@@ -85,6 +85,7 @@ fn every_form_needs_its_token_and_its_role() {
         ("/admin/audit", 2),
         ("/admin/new-monitor", 1),
         ("/admin/reports", 0),
+        ("/admin/wall", 0),
     ] {
         for (index, browser) in browsers.iter().enumerate() {
             let expected = if index < least {

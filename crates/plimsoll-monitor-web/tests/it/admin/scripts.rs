@@ -96,7 +96,9 @@ fn what_is_typed_is_shown_and_never_run() {
                     &[
                         ("name", text),
                         ("when", text),
-                        ("at", text),
+                        ("date", text),
+                        ("time", text),
+                        ("cron", text),
                         ("duration", text),
                         ("zone", text),
                         ("monitor", text),
@@ -110,7 +112,7 @@ fn what_is_typed_is_shown_and_never_run() {
             &[
                 ("name", name.as_str()),
                 ("when", "monday"),
-                ("at", "02:30"),
+                ("time", "02:30"),
                 ("duration", "1h"),
             ],
         );
@@ -161,6 +163,7 @@ fn what_is_typed_is_shown_and_never_run() {
         for path in [
             "/admin",
             "/admin/monitors",
+            "/admin/wall",
             "/admin/incidents",
             "/admin/pages",
             "/admin/maintenance",

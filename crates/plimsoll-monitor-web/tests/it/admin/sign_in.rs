@@ -176,6 +176,7 @@ fn one_time_codes_are_needed_once_they_are_on() {
     let owner = admin.owner();
     let (_, account) = owner.get_as(&admin, "/admin/account");
     let secret = between(&account, "name=\"secret\" value=\"", "\"").to_owned();
+    assert!(account.contains("<svg class=\"qr\""), "{account}");
     let (status, text) = turn_on(&admin, &owner, &secret, "000000");
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
     assert!(text.contains(&secret), "the same secret again");

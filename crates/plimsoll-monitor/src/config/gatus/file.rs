@@ -233,6 +233,7 @@ fn compile_root(root: &Block, directory: &Path) -> Plan {
         },
         retention: Retention::default(),
         metrics,
+        ping_key: None,
         dialect: Dialect::Gatus(settings),
         discover: Vec::new(),
         tokens: Vec::new(),

@@ -365,6 +365,7 @@ pub(super) fn pushed_heartbeat(what: &What) -> Option<crate::config::HeartbeatPl
     };
     Some(crate::config::HeartbeatPlan {
         token: token.clone(),
+        slug: None,
         due: crate::config::EveryOrCron::Every(*every),
         grace: Duration::ZERO,
         most_runtime: None,
