@@ -262,7 +262,7 @@ impl Requests {
         if kept.is_empty() {
             return;
         }
-        if let (Ok(_), Some(observer)) = (&exchange.outcome, &reader.observer) {
+        if let (&Ok(status), Some(observer)) = (&exchange.outcome, &reader.observer) {
             let response = observer.observed(Facts::default());
             for KeptValue {
                 position,
@@ -272,7 +272,9 @@ impl Requests {
                 if let Some(value) = extraction.value(&response) {
                     self.source.keep(*position, value);
                 } else {
-                    let cause = format!("`{}` has no value", plan.kept[*position]);
+                    // A login that was refused is a status, and no other count has it.
+                    let name = &plan.kept[*position];
+                    let cause = format!("`{name}` has no value in a response with status {status}");
                     let failure = Failure::new(Phase::Receive, FailureKind::MissingValue);
                     exchange.outcome = Err(failure.because(cause));
                     break;

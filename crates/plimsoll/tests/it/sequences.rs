@@ -111,12 +111,13 @@ fn values_of_responses_are_those_of_the_same_user() {
 
 #[test]
 fn a_response_without_the_value_fails_and_begins_the_sequence_again() {
-    let logic = Logic::new(|_| Reply::new(200, &[("x-page", "1")]).content("{\"token\": null}"));
+    let logic = Logic::new(|_| Reply::new(401, &[("x-page", "1")]).content("{\"token\": null}"));
     let origin = Origin::scripted(Script::new().then(Step::Reply(logic)));
     let output = run(EDITORS, &[&origin.url("/")], &["-c", "1", "-n", "5"]).exits(1);
     let json: Value = output.json();
     assert_eq!(json["failures"][0]["kind"], "missing-value", "{output}");
     assert_eq!(json["failures"][0]["count"], 5, "{output}");
+    assert!(json.to_string().contains("status 401"), "{output}");
     assert!(
         origin
             .heads()
