@@ -58,6 +58,7 @@ use crate::engine::EnginePlan;
 use crate::engine::inherited::Inherited;
 use crate::middleware::OwnFields;
 use crate::observe::admin::{AdminApis, AdminPath};
+use crate::observe::audit::AuditLog;
 use crate::observe::notice::Notices;
 use crate::place::Maps;
 use crate::route::{AllRoutes, RouteLink, Routes};
@@ -77,6 +78,7 @@ pub use crate::config::paths::{
     NamedPath, NamedPaths, OutsideSandbox, PathUse, PermittedPaths, is_in_shared_folder,
 };
 pub use crate::config::retry_key::retry_key;
+pub use crate::content::{ConfigContent, Difference, NotToml};
 pub use plimsoll_model::document::{ConfigProblem, Table, Value, as_text};
 
 /// A compiled configuration file, ready to start.
@@ -97,6 +99,8 @@ pub struct ServerPlan {
     pub ocsp: Vec<OcspPlan>,
     /// Access log, if any; the code that runs the plan writes it.
     pub log: Option<LogPlan>,
+    /// Takes a line for each change through the admin port, and for each reload.
+    pub audit: AuditLog,
     /// Every file and folder that the plan reads or writes.
     pub paths: Vec<NamedPath>,
 }
@@ -180,7 +184,8 @@ impl Compiler {
         let mut document = Document::parse(text);
         let counters = &self.counters;
         let mut root = document.root();
-        let apis = root.has("admin").then(AdminApis::default);
+        let audit = AuditLog::new(self.notices.clone());
+        let apis = root.has("admin").then(|| AdminApis::new(audit.clone()));
         let maps = map::compile(root.table("map"));
         let paths = NamedPaths::new(&self.directory, self.permitted.as_ref());
         let place = SectionContext {
@@ -229,6 +234,9 @@ impl Compiler {
         let log = root
             .table("log")
             .and_then(|table| log::compile(table, &context, counters));
+        if let Some(log) = &log {
+            audit.write_to(&log.log);
+        }
         let routing = Routing::new(routes, counters);
         if tables.is_empty() {
             root.missing("listen", "at least one [[listen]] says where to listen");
@@ -251,8 +259,8 @@ impl Compiler {
         if let Some(table) = root.table("admin") {
             let apis = context.apis.map(AdminApis::into_all).unwrap_or_default();
             let mut paths = self.admin_paths.clone();
-            paths.push(dump::path(text));
-            let admin = admin::compile(table, counters, &paths, apis, &listeners);
+            paths.push(dump::path(&ConfigContent::parse(text)));
+            let admin = admin::compile(table, counters, &paths, apis, &audit, &listeners);
             listeners.extend(admin);
         }
         if let Some(table) = root.table("metrics") {
@@ -284,6 +292,7 @@ impl Compiler {
             on_demand: on_demand.into_inner(),
             ocsp: ocsp.into_inner(),
             log,
+            audit,
             paths: paths.into_named(),
         })
     }

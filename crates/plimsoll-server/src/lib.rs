@@ -49,6 +49,8 @@ mod message;
 
 mod place;
 
+mod content;
+
 mod action;
 
 mod actions;
@@ -124,6 +126,7 @@ pub use crate::observe::access_log::{AccessLog, LogFormat, LogWriter, LoggedConn
 pub use crate::observe::admin::{
     Admin, AdminApi, AdminApis, AdminMethod, AdminPage, AdminPath, AnswerAdmin, AnswerApi,
 };
+pub use crate::observe::audit::{AuditClient, AuditLine, AuditLog, AuditOutcome, AuditSource};
 pub use crate::observe::notice::{Notice, Notices, Severity};
 pub use crate::origin::{Origin, OriginError, Speaks};
 pub use crate::place::location::{LocationError, LocationTemplate};

@@ -13,6 +13,7 @@ use crate::engine::address::Address;
 use crate::engine::listener::Transport;
 use crate::engine::{ListenerPlan, Serves};
 use crate::observe::admin::{Admin, AdminApi, AdminPath};
+use crate::observe::audit::AuditLog;
 use crate::worker::context::WorkerContext;
 
 /// Fewer characters can be tried out.
@@ -22,11 +23,13 @@ const SHORTEST_TOKEN: usize = 16;
 ///
 /// - `paths`: what other crates answer there.
 /// - `apis`: what the actions of the file do.
+/// - `audit`: takes a line for each change.
 pub(super) fn compile(
     mut table: Table<'_>,
     counters: &Arc<Counters>,
     paths: &[AdminPath],
     apis: Vec<AdminApi>,
+    audit: &AuditLog,
     others: &[ListenerPlan],
 ) -> Option<ListenerPlan> {
     let token = token(&mut table);
@@ -44,11 +47,12 @@ pub(super) fn compile(
         }),
     };
     table.finish();
-    let (counters, paths) = (Arc::clone(counters), paths.to_vec());
+    let (counters, paths, audit) = (Arc::clone(counters), paths.to_vec(), audit.clone());
     let admin = move || {
         Admin::new(Arc::clone(&counters), token.clone())
             .with_paths(&paths)
             .with_apis(&apis)
+            .with_audit(audit.clone())
     };
     Some(listener(address?, admin))
 }

@@ -18,12 +18,12 @@ use std::time::Duration;
 #[cfg(feature = "serve")]
 use plimsoll_gateway::is_expressgateway;
 use plimsoll_server::config::{
-    ActionKind, Compiler, ConfigProblem, GuardKind, ListenKind, LogPlan, LogTarget, NamedPath,
-    PathUse, SectionKind, ServerPlan, is_in_shared_folder,
+    ActionKind, Compiler, ConfigContent, ConfigProblem, GuardKind, ListenKind, LogPlan, LogTarget,
+    NamedPath, PathUse, SectionKind, ServerPlan, is_in_shared_folder,
 };
 use plimsoll_server::{
-    AdminPath, Counters, Drained, Engine, EngineError, Inherited, Limits, LogWriter, Notice,
-    Notices, OpenLog, Severity,
+    AdminPath, AuditLine, AuditLog, AuditOutcome, AuditSource, Counters, Drained, Engine,
+    EngineError, Inherited, Limits, LogWriter, Notice, Notices, OpenLog, Severity,
 };
 use plimsoll_wire::{WatchedFiles, cores, descriptors};
 use tokio::net::UnixListener;
@@ -450,9 +450,11 @@ fn serve(
     keep(keeper.as_mut(), &plan, false)?;
     loop {
         let mut event = signals.next(manager.alive_every());
+        let mut source = AuditSource::Signal;
         let file = file.as_mut().filter(|_| event == Event::Look);
         if file.is_some_and(WatchedFiles::has_changed) {
             event = Event::Reload;
+            source = AuditSource::File;
         }
         let loaded = match event {
             Event::End => break,
@@ -502,6 +504,9 @@ fn serve(
         });
         match reloaded {
             Ok(reloaded) => {
+                if event == Event::Reload {
+                    audit_reload(&reloaded.1.audit, source, Some((&text, &reloaded.0)));
+                }
                 // What is noted by the old log is still written.
                 (text, plan, log, watched) = reloaded;
                 if let Err(failed) = keep(keeper.as_mut(), &plan, event == Event::Reload) {
@@ -516,6 +521,9 @@ fn serve(
                     log.reopen();
                 }
                 terminal::print_failure(&failed);
+                if event == Event::Reload {
+                    audit_reload(&plan.audit, source, None);
+                }
             }
         }
         if event == Event::Reload {
@@ -549,6 +557,23 @@ fn serve(
             Ok(Exit::Fine)
         }
     }
+}
+
+/// Writes the line of a reload into the audit log.
+///
+/// - `texts`: what was served before and is served now; absent if the reload has failed.
+fn audit_reload(audit: &AuditLog, source: AuditSource<'_>, texts: Option<(&str, &str)>) {
+    let changes = texts.map(|(before, now)| {
+        let before = ConfigContent::parse(before);
+        before.differences(&ConfigContent::parse(now))
+    });
+    audit.record(&AuditLine {
+        source,
+        outcome: changes
+            .as_ref()
+            .map_or(AuditOutcome::Failed, |_| AuditOutcome::Done),
+        changes: &changes.unwrap_or_default(),
+    });
 }
 
 /// Has the certificates of `plan` ordered.
