@@ -3,6 +3,8 @@
 //! Compiling reads the text itself, with the places of errors. A text made of this tree means the same as the one it was
 //! parsed from: order within tables is kept, since that of expressions and of header fields counts.
 
+pub(crate) mod changes;
+
 mod difference;
 
 mod masking;
@@ -69,9 +71,26 @@ impl ConfigContent {
         masked
     }
 
+    /// The value of a key with a mask in place of each secret.
+    fn masked_value(key: &str, value: &Value) -> Value {
+        let mut masked = value.clone();
+        masking::mask(key, &mut masked, false);
+        masked
+    }
+
     /// What `newer` has otherwise; secrets are masked.
     pub fn differences(&self, newer: &Self) -> Vec<Difference> {
         difference::differences(&self.0, &newer.0)
+    }
+
+    /// All of it as one table.
+    pub(crate) fn into_value(self) -> Value {
+        Value::Object(self.0)
+    }
+
+    /// The value at a key of the top.
+    pub(crate) fn get(&self, key: &str) -> Option<&Value> {
+        self.0.get(key)
     }
 }
 

@@ -6,6 +6,10 @@
 
 mod api;
 
+mod changing;
+
+mod configuration;
+
 mod page;
 
 use std::fmt;
@@ -28,6 +32,8 @@ use crate::observe::audit::AuditLog;
 use crate::observe::metrics::metrics;
 
 pub use self::api::{AdminApi, AdminApis, AnswerApi};
+pub use self::changing::{ChangeQueue, ChangeReply, ChangeRequest, ChangeRequests, WantedChange};
+pub(crate) use self::configuration::ServedConfig;
 pub use self::page::AdminPage;
 
 /// Answers `/metrics` (Prometheus, text format 0.0.4), `/healthz`, `/readyz` and what others bring.

@@ -1,5 +1,7 @@
 //! Serves a configuration until a signal ends it: what `up`, `mock` and `serve` have in common.
 
+mod changing;
+
 mod keeping;
 
 #[cfg(feature = "lab")]
@@ -18,11 +20,11 @@ use std::time::Duration;
 #[cfg(feature = "serve")]
 use plimsoll_gateway::is_expressgateway;
 use plimsoll_server::config::{
-    ActionKind, Compiler, ConfigContent, ConfigProblem, GuardKind, ListenKind, LogPlan, LogTarget,
-    NamedPath, PathUse, SectionKind, ServerPlan, is_in_shared_folder,
+    ActionKind, Changes, ChangesPlan, Compiler, ConfigProblem, GuardKind, ListenKind, LogPlan,
+    LogTarget, NamedPath, PathUse, SectionKind, ServerPlan, is_in_shared_folder,
 };
 use plimsoll_server::{
-    AdminPath, AuditLine, AuditLog, AuditOutcome, AuditSource, Counters, Drained, Engine,
+    AdminPath, AuditSource, ChangeQueue, ChangeRequest, ChangeRequests, Counters, Drained, Engine,
     EngineError, Inherited, Limits, LogWriter, Notice, Notices, OpenLog, Severity,
 };
 use plimsoll_wire::{WatchedFiles, cores, descriptors};
@@ -34,6 +36,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 
 #[cfg(feature = "serve")]
 use crate::commands::gateway::import;
+use crate::commands::serving::changing::{Handled, Loaded, audit_reload, audited_reply};
 pub(crate) use crate::commands::serving::confinement::ConfinementArgs;
 use crate::commands::serving::confinement::Sandbox;
 #[cfg(feature = "monitor")]
@@ -121,9 +124,9 @@ pub(crate) fn report(notice: &Notice) {
 
 /// Reports every mistake, and serves nothing; returns where it would listen, a line for each address.
 pub(crate) fn check(source: Source, brought: Brought) -> Result<Vec<String>, Failed> {
-    let configuration = Configuration::new(source, brought);
-    let (_, plan) = configuration.load()?;
-    let listeners = plan.engine.listeners.iter();
+    let (configuration, _) = Configuration::new(source, brought);
+    let loaded = configuration.load(&Changes::default())?;
+    let listeners = loaded.plan.engine.listeners.iter();
     let lines =
         listeners.map(|it| format!("would listen on {}://{}/", it.serves.scheme(), it.address));
     Ok(lines.collect())
@@ -158,21 +161,21 @@ pub(crate) fn run(
         _ => None,
     };
     let keeper = brought.keeper;
-    let mut configuration = Configuration::new(source, brought);
+    let (mut configuration, changes) = Configuration::new(source, brought);
     let keeper = keeper.map(|make| make(&configuration.compiler));
     let inherited = service_manager::inherited().map_err(|error| {
         let message = format!("cannot take the sockets of LISTEN_FDS: {error}");
         Problem::new(message).could_not_run()
     })?;
     configuration.compiler.inherited = Arc::new(Inherited::new(inherited));
-    let (text, mut plan) = configuration.load()?;
+    let mut loaded = configuration.load(&Changes::default())?;
     // Each connection is an open file; a limit that cannot be raised is one on connections.
     descriptors::raise().ok();
-    configuration.room = room(&plan);
-    configuration.cap_connections(&mut plan);
+    configuration.room = room(&loaded.plan);
+    configuration.cap_connections(&mut loaded.plan);
     let manager = ServiceManager::of_environment();
     let mut signals =
-        Signals::watch().map_err(|error| Problem::caused_by(&error).could_not_run())?;
+        Signals::watch(changes).map_err(|error| Problem::caused_by(&error).could_not_run())?;
     let counters = Arc::clone(&configuration.compiler.counters);
     let at_socket = |error: std::io::Error| {
         let path = takeover.unwrap_or(Path::new("")).display();
@@ -186,6 +189,12 @@ pub(crate) fn run(
         None => Vec::new(),
         Some(predecessor) => predecessor.sockets().map_err(at_socket)?,
     };
+    // It makes no more changes, but may have made some since the configuration was loaded.
+    if predecessor.is_some() && loaded.is_outdated() {
+        loaded = configuration.load(&Changes::default())?;
+        configuration.cap_connections(&mut loaded.plan);
+    }
+    let plan = &loaded.plan;
     let bound = privileges.bind(|| Engine::bind(&plan.engine, counters, taken))?;
     let bound = bound.map_err(|error| could_not(&error))?;
     if confinement.has_sandbox() {
@@ -197,30 +206,39 @@ pub(crate) fn run(
             let hint = "use a folder of its own, such as /run/plimsoll/takeover.sock";
             return Err(Problem::with("--takeover", message).hint(hint).usage());
         }
-        let sandbox = Sandbox::enter(&configuration.named(&plan, takeover))?;
+        if let Some(ChangesPlan::File(file)) = &plan.changes
+            && is_in_shared_folder(file)
+        {
+            let message = format!(
+                "{} lies in a folder that other programs share: the sandbox permits no new files there",
+                file.display()
+            );
+            let hint = "use a folder of its own, such as /var/lib/plimsoll/changes.toml";
+            return Err(Problem::with("admin.changes", message).hint(hint).usage());
+        }
+        let sandbox = Sandbox::enter(&configuration.named(plan, takeover))?;
         configuration.compiler.permitted = Some(sandbox.permitted().clone());
         configuration.sandbox = Some(sandbox);
     }
-    let log = write_log(&plan)?;
+    let log = write_log(plan)?;
     let mut engine = bound.start().map_err(|error| could_not(&error))?;
     let successors = takeover.map(Successors::listen).transpose();
     let successors = successors.map_err(at_socket)?;
     if let Some(successors) = &successors {
         signals.wait_at(successors).map_err(at_socket)?;
     }
-    report_addresses(&plan, &engine)?;
+    report_addresses(plan, &engine)?;
     match predecessor {
-        None => manager.ready(&status(&plan, &engine)),
+        None => manager.ready(&status(plan, &engine)),
         Some(predecessor) => {
             predecessor.end(engine.take_links()).map_err(at_socket)?;
-            manager.took_over(&status(&plan, &engine));
+            manager.took_over(&status(plan, &engine));
         }
     }
     serve(
         &configuration,
         engine,
-        text,
-        plan,
+        loaded,
         log,
         keeper,
         file,
@@ -252,7 +270,8 @@ fn room(plan: &ServerPlan) -> Option<usize> {
 }
 
 impl Configuration {
-    fn new(source: Source, brought: Brought) -> Self {
+    /// - Also the changes that clients of its plans want.
+    fn new(source: Source, brought: Brought) -> (Self, ChangeRequests) {
         let directory = match &source {
             Source::File(file) => file.parent().unwrap_or(Path::new("")),
             Source::CommandLine(_) => Path::new(""),
@@ -267,12 +286,15 @@ impl Configuration {
         compiler.admin_paths = brought.admin_paths;
         let refresh = plimsoll_site::refresh_path(&compiler.states);
         compiler.admin_paths.push(refresh);
-        Self {
+        let (queue, changes) = ChangeQueue::new();
+        compiler.change_queue = Some(queue);
+        let configuration = Self {
             source,
             compiler,
             room: None,
             sandbox: None,
-        }
+        };
+        (configuration, changes)
     }
 
     /// Every path that the server uses while `plan` is served.
@@ -313,7 +335,7 @@ impl Configuration {
     }
 
     /// Its text, and what that asks for.
-    fn load(&self) -> Result<(String, ServerPlan), Failed> {
+    fn load_file(&self) -> Result<(String, ServerPlan), Failed> {
         let file = match &self.source {
             Source::CommandLine(text) => return Ok((text.clone(), self.compile(text)?)),
             Source::File(file) => file,
@@ -436,8 +458,7 @@ fn flag_of(key: &str) -> Option<String> {
 fn serve(
     configuration: &Configuration,
     mut engine: Engine,
-    mut text: String,
-    mut plan: ServerPlan,
+    mut loaded: Loaded,
     mut log: Option<LogWriter>,
     mut keeper: Option<Box<dyn KeepCertificates>>,
     mut file: Option<WatchedFiles>,
@@ -446,8 +467,8 @@ fn serve(
     successors: Option<Successors>,
 ) -> Result<Exit, Failed> {
     let mut has_successor = false;
-    let mut watched = WatchedFiles::new(plan.certificates.clone());
-    keep(keeper.as_mut(), &plan, false)?;
+    let mut watched = WatchedFiles::new(loaded.plan.certificates.clone());
+    keep(keeper.as_mut(), &loaded.plan, false)?;
     loop {
         let mut event = signals.next(manager.alive_every());
         let mut source = AuditSource::Signal;
@@ -456,7 +477,8 @@ fn serve(
             event = Event::Reload;
             source = AuditSource::File;
         }
-        let loaded = match event {
+        let mut request = None;
+        let attempted = match event {
             Event::End => break,
             Event::Successor => {
                 let Some(successor) = signals.successor.take() else {
@@ -465,6 +487,7 @@ fn serve(
                 match takeover::hand_over(&successor, &engine) {
                     Ok(true) => {
                         has_successor = true;
+                        loaded.report_lost();
                         engine.leave_files();
                         break;
                     }
@@ -486,33 +509,68 @@ fn serve(
             Event::Look if !watched.has_changed() => continue,
             // The file may be half written: what holds is what was loaded.
             Event::Look => configuration
-                .compile(&text)
-                .map(|plan| (text.clone(), plan)),
+                .compile(&loaded.text)
+                .map(|plan| loaded.with_plan(plan)),
             Event::Reload => {
                 manager.reloading();
-                configuration.load()
+                configuration.load(&loaded.changes)
+            }
+            Event::Change => {
+                let Some(wanted) = signals.request.take() else {
+                    continue;
+                };
+                match configuration.handle(&loaded, &wanted) {
+                    Handled::Replied(reply) => {
+                        audited_reply(wanted, reply, &loaded.plan.audit);
+                        continue;
+                    }
+                    Handled::Reload => {
+                        request = Some(wanted);
+                        event = Event::Reload;
+                        manager.reloading();
+                        configuration.load(&loaded.changes)
+                    }
+                    Handled::New(new) => {
+                        request = Some(wanted);
+                        Ok(*new)
+                    }
+                }
             }
         };
-        let reloaded = loaded.and_then(|(text, mut new)| {
-            configuration.cap_connections(&mut new);
-            let watched = WatchedFiles::new(new.certificates.clone());
-            let log = write_log(&new)?;
-            engine
-                .reload(&new.engine)
-                .map_err(|error| could_not(&error))?;
-            Ok((text, new, log, watched))
+        let applied = attempted.and_then(|mut new| {
+            configuration.cap_connections(&mut new.plan);
+            let watched = WatchedFiles::new(new.plan.certificates.clone());
+            let log = write_log(&new.plan)?;
+            let is_stored = new.must_store();
+            new.store()?;
+            engine.reload(&new.plan.engine).map_err(|error| {
+                if is_stored {
+                    loaded.restore();
+                }
+                could_not(&error)
+            })?;
+            Ok((new, log, watched))
         });
-        match reloaded {
-            Ok(reloaded) => {
-                if event == Event::Reload {
-                    audit_reload(&reloaded.1.audit, source, Some((&text, &reloaded.0)));
+        match applied {
+            Ok((new, new_log, new_watched)) => {
+                let before = loaded.content();
+                match request {
+                    Some(request) => {
+                        configuration.reply(request, &before, Ok(&new), &new.plan.audit);
+                    }
+                    None if event == Event::Reload => {
+                        audit_reload(&new.plan.audit, source, Some((&before, &new.content())));
+                    }
+                    None => {}
                 }
                 // What is noted by the old log is still written.
-                (text, plan, log, watched) = reloaded;
-                if let Err(failed) = keep(keeper.as_mut(), &plan, event == Event::Reload) {
+                (loaded, log, watched) = (new, new_log, new_watched);
+                if let Err(failed) = keep(keeper.as_mut(), &loaded.plan, event == Event::Reload) {
                     terminal::print_failure(&failed);
                 }
-                report_addresses(&plan, &engine)?;
+                if event != Event::Change {
+                    report_addresses(&loaded.plan, &engine)?;
+                }
             }
             // What is served stays as it was, but the log may have been moved.
             Err(failed) => {
@@ -521,13 +579,18 @@ fn serve(
                     log.reopen();
                 }
                 terminal::print_failure(&failed);
-                if event == Event::Reload {
-                    audit_reload(&plan.audit, source, None);
+                let audit = &loaded.plan.audit;
+                match request {
+                    Some(request) => {
+                        configuration.reply(request, &loaded.content(), Err(&failed), audit);
+                    }
+                    None if event == Event::Reload => audit_reload(audit, source, None),
+                    None => {}
                 }
             }
         }
         if event == Event::Reload {
-            manager.ready(&status(&plan, &engine));
+            manager.ready(&status(&loaded.plan, &engine));
         }
     }
     // The service goes on in the other process.
@@ -536,8 +599,9 @@ fn serve(
     }
     drop(successors);
     drop(keeper);
+    signals.changes.close();
     let (done, drained) = oneshot::channel();
-    let timeout = plan.drain;
+    let timeout = loaded.plan.drain;
     let draining = thread::spawn(move || done.send(engine.drain(timeout)).is_ok());
     let drained = signals.unless_signalled_again(drained);
     if drained.is_some() {
@@ -557,23 +621,6 @@ fn serve(
             Ok(Exit::Fine)
         }
     }
-}
-
-/// Writes the line of a reload into the audit log.
-///
-/// - `texts`: what was served before and is served now; absent if the reload has failed.
-fn audit_reload(audit: &AuditLog, source: AuditSource<'_>, texts: Option<(&str, &str)>) {
-    let changes = texts.map(|(before, now)| {
-        let before = ConfigContent::parse(before);
-        before.differences(&ConfigContent::parse(now))
-    });
-    audit.record(&AuditLine {
-        source,
-        outcome: changes
-            .as_ref()
-            .map_or(AuditOutcome::Failed, |_| AuditOutcome::Done),
-        changes: &changes.unwrap_or_default(),
-    });
 }
 
 /// Has the certificates of `plan` ordered.
@@ -653,6 +700,8 @@ enum Event {
     IsAlive,
     /// A process takes over.
     Successor,
+    /// A client of the admin port wants a change.
+    Change,
     End,
 }
 
@@ -667,6 +716,9 @@ struct Signals {
     successors: Option<UnixListener>,
     /// The one that has connected.
     successor: Option<UnixStream>,
+    changes: ChangeRequests,
+    /// The change that is wanted.
+    request: Option<ChangeRequest>,
 }
 
 impl Signals {
@@ -679,7 +731,7 @@ impl Signals {
     }
 
     /// From now on they do not end the program by themselves.
-    fn watch() -> std::io::Result<Self> {
+    fn watch(changes: ChangeRequests) -> std::io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -699,6 +751,8 @@ impl Signals {
             alive: None,
             successors: None,
             successor: None,
+            changes,
+            request: None,
         })
     }
 
@@ -719,11 +773,16 @@ impl Signals {
             }
         };
         let successor = &mut self.successor;
+        let (changes, request) = (&mut self.changes, &mut self.request);
         self.runtime.block_on(async {
             tokio::select! {
                 connected = connected => {
                     *successor = connected.ok();
                     Event::Successor
+                }
+                Some(wanted) = changes.next() => {
+                    *request = Some(wanted);
+                    Event::Change
                 }
                 _ = alive.tick(), if alive_every.is_some() => Event::IsAlive,
                 () = tokio::time::sleep(LOOK) => Event::Look,

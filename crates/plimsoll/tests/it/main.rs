@@ -35,6 +35,8 @@ mod gateway;
 
 mod gateway_page;
 
+mod gateway_changes;
+
 mod browser;
 mod mock_record;
 

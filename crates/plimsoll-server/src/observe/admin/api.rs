@@ -74,6 +74,15 @@ impl AdminApis {
 }
 
 impl AdminApi {
+    /// One that needs the token for all of its paths.
+    pub(crate) fn new(root: &str, answer: Arc<AnswerApi>) -> Self {
+        Self {
+            root: root.to_owned(),
+            open: &[],
+            answer,
+        }
+    }
+
     pub(crate) fn root(&self) -> &str {
         &self.root
     }
