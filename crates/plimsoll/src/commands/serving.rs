@@ -132,6 +132,13 @@ pub(crate) fn check(source: Source, brought: Brought) -> Result<Vec<String>, Fai
     Ok(lines.collect())
 }
 
+/// Reports every mistake, and serves nothing; returns the text of the file, translated if it is of another program.
+pub(crate) fn checked(source: Source, brought: Brought) -> Result<String, Failed> {
+    let (configuration, _) = Configuration::new(source, brought);
+    let loaded = configuration.load(&Changes::default())?;
+    Ok(loaded.file().to_owned())
+}
+
 /// Options of a server that are about its process, not about what it serves.
 #[derive(Debug)]
 pub(crate) struct ProcessOptions<'a> {

@@ -572,6 +572,37 @@ fn a_reload_keeps_what_still_fits_and_reports_the_rest() {
 }
 
 #[test]
+fn a_check_prints_what_a_reload_would_change() {
+    let gateway = Gateway::new("memory", &upstream(&["http://127.0.0.1:9"]));
+    let file = gateway.file();
+    let file = file.to_str().unwrap();
+    let url = format!("http://{}", gateway.admin);
+    let token = gateway.files.write("token", &format!("{TOKEN}\n"));
+    let token = token.to_str().unwrap();
+    let check = ["up", "--check", file, "--against", &url];
+    let with_token = [&check[..], &["--token-file", token]].concat();
+    let output = plimsoll(&with_token).exits(0);
+    assert!(output.stdout.ends_with("no mistakes\n"), "{output}");
+    let next = configuration("memory", &upstream(&["http://127.0.0.1:8"]));
+    let next = next.replace(TOKEN, "another-token-of-it");
+    gateway.files.write("plimsoll.toml", &next);
+    let output = plimsoll(&with_token).exits(1);
+    let lines: Vec<_> = output.stdout.lines().skip(1).collect();
+    assert_eq!(
+        lines,
+        [
+            "~ admin.token: \"…\" -> \"…\"",
+            "- upstream.api.servers[1]: \"http://127.0.0.1:9\"",
+            "+ upstream.api.servers[1]: \"http://127.0.0.1:8\"",
+        ]
+    );
+    let output = plimsoll(&check).exits(3);
+    assert!(output.stderr.contains("--token-file"), "{output}");
+    let output = plimsoll(&["up", file, "--against", &url]).exits(2);
+    assert!(output.stderr.contains("--check"), "{output}");
+}
+
+#[test]
 fn changes_are_audited() {
     let gateway = Gateway::new("memory", &upstream(&["http://127.0.0.1:9"]));
     let path = "/config/upstreams/api/servers";

@@ -238,6 +238,11 @@ pub(super) fn audit_reload(
 }
 
 impl Loaded {
+    /// The text of the file, without changes.
+    pub(super) fn file(&self) -> &str {
+        &self.file
+    }
+
     /// The same configuration, compiled again.
     pub(super) fn with_plan(&self, plan: ServerPlan) -> Self {
         Self {
