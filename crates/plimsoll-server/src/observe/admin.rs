@@ -205,7 +205,10 @@ fn is_own_page(request: &Request<'_>) -> bool {
 /// Asks for the token: programs get a challenge for `Bearer`, browsers that open a page one that they can respond to.
 fn challenge(request: &Request<'_>) -> Response {
     let accept = request.header("accept").unwrap_or_default();
-    let is_page = accept.windows(9).any(|it| it == b"text/html");
+    // Pages, and the events that keep one current.
+    let is_page = [&b"text/html"[..], b"text/event-stream"]
+        .iter()
+        .any(|kind| accept.windows(kind.len()).any(|it| it == *kind));
     let scheme = if is_page {
         "Basic realm=\"plimsoll: any user, the token as password\""
     } else {
