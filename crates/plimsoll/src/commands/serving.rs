@@ -2,49 +2,43 @@
 
 mod changing;
 
+mod configuration;
+
 mod keeping;
 
 #[cfg(feature = "lab")]
 mod profiling;
 
+mod signals;
+
 mod takeover;
 
 mod confinement;
 
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
-#[cfg(feature = "serve")]
-use plimsoll_gateway::is_expressgateway;
 use plimsoll_server::config::{
-    ActionKind, Changes, ChangesPlan, Compiler, ConfigProblem, GuardKind, ListenKind, LogPlan,
-    LogTarget, NamedPath, PathUse, SectionKind, ServerPlan, is_in_shared_folder,
+    ActionKind, Changes, ChangesPlan, GuardKind, ListenKind, LogPlan, LogTarget, SectionKind,
+    ServerPlan, is_in_shared_folder,
 };
 use plimsoll_server::{
-    AdminPath, AuditSource, ChangeQueue, ChangeRequest, ChangeRequests, Counters, Drained, Engine,
-    EngineError, Inherited, Limits, LogWriter, Notice, Notices, OpenLog, Severity,
+    AdminPath, AuditSource, Engine, EngineError, Inherited, LogWriter, Notice, OpenLog, Severity,
 };
-use plimsoll_wire::{WatchedFiles, cores, descriptors};
-use tokio::net::UnixListener;
-use tokio::runtime::Runtime;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use plimsoll_wire::{WatchedFiles, descriptors};
 use tokio::sync::oneshot;
-use tokio::time::{Interval, MissedTickBehavior};
 
-#[cfg(feature = "serve")]
-use crate::commands::gateway::import;
-use crate::commands::serving::changing::{Handled, Loaded, audit_reload, audited_reply};
-pub(crate) use crate::commands::serving::confinement::ConfinementArgs;
-use crate::commands::serving::confinement::Sandbox;
+use self::changing::{Handled, Loaded, audit_reload, audited_reply};
+use self::configuration::{Configuration, room};
+pub(crate) use self::confinement::ConfinementArgs;
+use self::confinement::Sandbox;
 #[cfg(feature = "monitor")]
-pub(crate) use crate::commands::serving::confinement::keep_private;
-use crate::commands::serving::keeping::{KeepCertificates, MakeKeeper};
-use crate::commands::serving::takeover::{Predecessor, Successors};
+pub(crate) use self::confinement::keep_private;
+use self::keeping::{KeepCertificates, MakeKeeper};
+use self::signals::{Event, Signals};
+use self::takeover::{Predecessor, Successors};
 use crate::exit::Exit;
-use crate::flags::Problems;
 use crate::problem::{Failed, Problem};
 use crate::service_manager::{self, ServiceManager};
 use crate::terminal;
@@ -253,208 +247,6 @@ pub(crate) fn run(
         &manager,
         successors,
     )
-}
-
-/// A configuration that can be loaded time and again.
-struct Configuration {
-    source: Source,
-    compiler: Compiler,
-    /// Connections that the limit on open files has room for.
-    room: Option<usize>,
-    /// In force until the process ends.
-    sandbox: Option<Sandbox>,
-}
-
-/// Room for fewer connections deserves a warning.
-const FEW_CONNECTIONS: usize = 1024;
-
-/// Connections that the limit on open files has room for beside what the workers of `plan` need.
-fn room(plan: &ServerPlan) -> Option<usize> {
-    // A worker has its runtime, and each listener a socket in it, perhaps one of QUIC too.
-    let of_worker = 5 + 2 * plan.engine.listeners.len();
-    let room = descriptors::room_for_connections((plan.engine.threads * of_worker) as u64)?;
-    Some(usize::try_from(room).unwrap_or(usize::MAX))
-}
-
-impl Configuration {
-    /// - Also the changes that clients of its plans want.
-    fn new(source: Source, brought: Brought) -> (Self, ChangeRequests) {
-        let directory = match &source {
-            Source::File(file) => file.parent().unwrap_or(Path::new("")),
-            Source::CommandLine(_) => Path::new(""),
-        };
-        let mut compiler = Compiler::new(directory, &Arc::<Counters>::default());
-        compiler.threads = cores::available().len().max(1);
-        compiler.actions = brought.actions;
-        compiler.guards = brought.guards;
-        compiler.sections = brought.sections;
-        compiler.listens = brought.listens;
-        compiler.notices = Notices::new(report);
-        compiler.admin_paths = brought.admin_paths;
-        let refresh = plimsoll_site::refresh_path(&compiler.states);
-        compiler.admin_paths.push(refresh);
-        let (queue, changes) = ChangeQueue::new();
-        compiler.change_queue = Some(queue);
-        let configuration = Self {
-            source,
-            compiler,
-            room: None,
-            sandbox: None,
-        };
-        (configuration, changes)
-    }
-
-    /// Every path that the server uses while `plan` is served.
-    fn named(&self, plan: &ServerPlan, takeover: Option<&Path>) -> Vec<NamedPath> {
-        let named = |path: &Path, usage| NamedPath {
-            path: path.to_owned(),
-            usage,
-        };
-        let mut all = plan.paths.clone();
-        if let Source::File(file) = &self.source {
-            all.push(named(file, PathUse::Read));
-        }
-        all.extend(takeover.map(|socket| named(socket, PathUse::WriteFile)));
-        all
-    }
-
-    /// Accepts no more connections than there is room for: one beyond it would take the place of a file.
-    fn cap_connections(&self, plan: &mut ServerPlan) {
-        let limits = &mut plan.engine.limits;
-        let Some(room) = self.room.filter(|room| *room < limits.connections) else {
-            return;
-        };
-        let allowed = limits.connections;
-        let message = format!(
-            "the limit on open files leaves room for {room} connections, fewer than the {allowed} allowed"
-        );
-        limits.connections = room;
-        let hint =
-            "raise it with `ulimit -n` or LimitNOFILE=, or set a lower `connections` in [limits]";
-        let problem = Problem::new(message).hint(hint);
-        // The default is the most that any machine needs, so less of it is worth a word only where the file chose the number
-        // or where little is left.
-        if room < FEW_CONNECTIONS {
-            terminal::print_warnings(&[problem]);
-        } else if allowed != Limits::default().connections {
-            terminal::print_notes(&[problem]);
-        }
-    }
-
-    /// Its text, and what that asks for.
-    fn load_file(&self) -> Result<(String, ServerPlan), Failed> {
-        let file = match &self.source {
-            Source::CommandLine(text) => return Ok((text.clone(), self.compile(text)?)),
-            Source::File(file) => file,
-        };
-        let bytes = Problems::read(file).map_err(|message| {
-            Problem::new(message)
-                .hint("`plimsoll up --init` writes a file to start from")
-                .usage()
-        })?;
-        let text = String::from_utf8(bytes)
-            .map_err(|_| Problem::new(format!("{} is not UTF-8", file.display())).usage())?;
-        #[cfg(feature = "serve")]
-        if is_expressgateway(&text) {
-            return self.load_expressgateway(file, &text);
-        }
-        let plan = self.compile(&text)?;
-        Ok((text, plan))
-    }
-
-    #[cfg(feature = "serve")]
-    /// Translates the file on the way. What is wrong with the translation has no place in the file itself.
-    fn load_expressgateway(&self, file: &Path, text: &str) -> Result<(String, ServerPlan), Failed> {
-        let imported = import::of_expressgateway(&file.display().to_string(), text)?;
-        terminal::print_notes(&import::shown_notes(&imported.notes));
-        let compiled = self.compiler.compile(&imported.toml);
-        let plan = compiled.map_err(|problems| {
-            let about = format!("{}, translated", file.display());
-            let problems = problems.iter().map(|it| Problem::new(it).about(&about));
-            Failed {
-                exit: Exit::Usage,
-                problems: problems.collect(),
-            }
-        })?;
-        Ok((imported.toml, plan))
-    }
-
-    fn compile(&self, text: &str) -> Result<ServerPlan, Failed> {
-        self.compiler.compile(text).map_err(|problems| Failed {
-            exit: Exit::Usage,
-            problems: problems.iter().map(|problem| self.shown(problem)).collect(),
-        })
-    }
-
-    /// Says what to do where the sandbox may have refused a file that one of the files of the configuration names.
-    fn explained(&self, mut failed: Failed) -> Failed {
-        /// Of `EACCES`, as the standard library prints it.
-        const REFUSED: &str = "(os error 13)";
-
-        if self.sandbox.is_some() {
-            for problem in &mut failed.problems {
-                if problem.message.contains(REFUSED) && problem.hint.is_none() {
-                    let hint = "the sandbox permits the paths that were named at the start: restart the server to use others";
-                    problem.hint = Some(hint.to_owned());
-                }
-            }
-        }
-        failed
-    }
-
-    fn shown(&self, problem: &ConfigProblem) -> Problem {
-        let shown = match &self.source {
-            Source::File(file) => {
-                let place = format!("{}:{}:{}", file.display(), problem.line, problem.column);
-                Problem::new(problem).about(&place)
-            }
-            Source::CommandLine(_) => match flag_of(&problem.key) {
-                Some(flag) => Problem::with(&flag, &problem.message),
-                None => Problem::new(problem),
-            },
-        };
-        match &problem.hint {
-            Some(hint) => shown.hint(hint),
-            None => shown,
-        }
-    }
-}
-
-/// The flag or argument of a serving command that a key of its configuration was made from.
-///
-/// - `key`: such as `route[1].files.root`.
-fn flag_of(key: &str) -> Option<String> {
-    let names = key.split('.').map(|name| name.split('[').next());
-    let names: Vec<_> = names.map(Option::unwrap_or_default).collect();
-    let flag = match names[..] {
-        ["route", "files", "root"] => "DIR",
-        ["route", "files", "pack"] => "the packed site",
-        ["route", "mock", "dir" | "file"] => "DIR or FILE",
-        ["route", "monitor"] => "FILE",
-        ["route", "files", "clean_urls"] => "--no-clean-urls",
-        ["route", "files", "compress"] => "--no-compress",
-        ["upstream", "servers", "servers", ..] => "--to",
-        ["upstream", "servers", "protocol"] => "--upstream-http2",
-        ["upstream", "servers", "tls", "ca"] => "--cacert",
-        ["upstream", "servers", "tls", "insecure"] => "--insecure",
-        ["upstream", "servers", "retry", ..] => "--retries",
-        ["upstream", "servers", "health", ..] => "--health",
-        ["route", "proxy", "host"] => "--host",
-        ["upstream", "servers", name] => return Some(format!("--{}", name.replace('_', "-"))),
-        ["listen", "address"] => "--listen",
-        ["listen", "tls", "cert"] => "--cert",
-        ["listen", "tls", "key"] => "--key",
-        ["listen", "redirect_https", ..] => "--https-redirect",
-        ["admin", "address"] => "--admin",
-        ["metrics", "address"] => "--metrics",
-        ["metrics", "prefix"] => "--metrics-prefix",
-        ["log", "file"] => "--access-log",
-        ["route", "files" | "mock", name] | [name @ ("threads" | "pin")] => {
-            return Some(format!("--{}", name.replace('_', "-")));
-        }
-        _ => return None,
-    };
-    Some(flag.to_owned())
 }
 
 /// Serves until a signal ends it.
@@ -689,125 +481,4 @@ fn could_not(error: &EngineError) -> Failed {
 
 fn print(line: &str) -> Result<(), Failed> {
     terminal::print(line).map_err(|error| Problem::caused_by(&error).could_not_run())
-}
-
-/// How often certificates are checked for changes: a reload a second after renewal is soon enough, and a check is one
-/// stat(2) per file.
-const LOOK: Duration = Duration::from_secs(1);
-
-/// Far enough to never come.
-const FAR: Duration = Duration::from_hours(24);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Event {
-    Reload,
-    /// Whether certificates have changed, or the file.
-    Look,
-    /// Whether it still does.
-    IsAlive,
-    /// A process takes over.
-    Successor,
-    /// A client of the admin port wants a change.
-    Change,
-    End,
-}
-
-/// The signals that a server handles.
-struct Signals {
-    runtime: Runtime,
-    hang_up: Signal,
-    terminate: Signal,
-    interrupt: Signal,
-    alive: Option<Interval>,
-    /// Where processes connect that take over.
-    successors: Option<UnixListener>,
-    /// The one that has connected.
-    successor: Option<UnixStream>,
-    changes: ChangeRequests,
-    /// The change that is wanted.
-    request: Option<ChangeRequest>,
-}
-
-impl Signals {
-    /// Waits for processes that take over, too.
-    fn wait_at(&mut self, successors: &Successors) -> std::io::Result<()> {
-        let _guard = self.runtime.enter();
-        let listener = successors.listener()?;
-        self.successors = Some(UnixListener::from_std(listener)?);
-        Ok(())
-    }
-
-    /// From now on they do not end the program by themselves.
-    fn watch(changes: ChangeRequests) -> std::io::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        let (hang_up, terminate, interrupt) = {
-            let _guard = runtime.enter();
-            (
-                signal(SignalKind::hangup())?,
-                signal(SignalKind::terminate())?,
-                signal(SignalKind::interrupt())?,
-            )
-        };
-        Ok(Self {
-            runtime,
-            hang_up,
-            terminate,
-            interrupt,
-            alive: None,
-            successors: None,
-            successor: None,
-            changes,
-            request: None,
-        })
-    }
-
-    /// - `alive_every`: how often the service manager wants a sign of life.
-    fn next(&mut self, alive_every: Option<Duration>) -> Event {
-        let alive = self.alive.get_or_insert_with(|| {
-            let _guard = self.runtime.enter();
-            let every = alive_every.unwrap_or(Duration::MAX);
-            let mut alive = tokio::time::interval(every.min(FAR));
-            alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            alive
-        });
-        let successors = &self.successors;
-        let connected = async {
-            match successors {
-                None => std::future::pending().await,
-                Some(successors) => successors.accept().await?.0.into_std(),
-            }
-        };
-        let successor = &mut self.successor;
-        let (changes, request) = (&mut self.changes, &mut self.request);
-        self.runtime.block_on(async {
-            tokio::select! {
-                connected = connected => {
-                    *successor = connected.ok();
-                    Event::Successor
-                }
-                Some(wanted) = changes.next() => {
-                    *request = Some(wanted);
-                    Event::Change
-                }
-                _ = alive.tick(), if alive_every.is_some() => Event::IsAlive,
-                () = tokio::time::sleep(LOOK) => Event::Look,
-                _ = self.hang_up.recv() => Event::Reload,
-                _ = self.terminate.recv() => Event::End,
-                _ = self.interrupt.recv() => Event::End,
-            }
-        })
-    }
-
-    /// The server to wait for; absent if the user does not want to wait.
-    fn unless_signalled_again(&mut self, drained: oneshot::Receiver<Drained>) -> Option<Drained> {
-        self.runtime.block_on(async {
-            tokio::select! {
-                drained = drained => drained.ok(),
-                _ = self.terminate.recv() => None,
-                _ = self.interrupt.recv() => None,
-            }
-        })
-    }
 }

@@ -16,7 +16,7 @@ use plimsoll_server::{
 };
 use plimsoll_wire::files::replace_private;
 
-use super::Configuration;
+use super::configuration::Configuration;
 use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 use crate::terminal;
