@@ -10,7 +10,8 @@ use std::sync::Arc;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use plimsoll_model::Clock as _;
-use plimsoll_server::{Answer, AnswerApi, Request, Response, ResponseBody};
+use plimsoll_server::config::Difference;
+use plimsoll_server::{Answer, AnswerApi, AuditLog, Request, Response, ResponseBody};
 use plimsoll_wire::SystemClock;
 use serde::Serialize;
 
@@ -43,11 +44,16 @@ struct UpstreamDocument {
 }
 
 /// Answers `GET /upstreams`, and `PUT /upstreams/NAME?server=URL&weight=N`.
-pub(crate) fn answer(figures: Arc<UpstreamFigures>) -> Arc<AnswerApi> {
+pub(crate) fn answer(figures: Arc<UpstreamFigures>, audit: AuditLog) -> Arc<AnswerApi> {
     Arc::new(move |request, rest| {
         let response = match (request.method, rest.trim_matches('/')) {
             ("GET" | "HEAD", "") => list(&figures),
-            ("PUT", name) if !name.is_empty() => set_weight(&figures, name, request),
+            ("PUT", name) if !name.is_empty() => {
+                let mut changes = Vec::new();
+                let response = set_weight(&figures, name, request, &mut changes);
+                audit.handled(request, &changes, response.status());
+                response
+            }
             _ => Response::text(
                 StatusCode::NOT_FOUND,
                 "there are GET /upstreams and PUT /upstreams/NAME?server=URL&weight=N\n",
@@ -81,7 +87,13 @@ fn json(document: &impl Serialize) -> Response {
         .with_body(ResponseBody::Bytes(text.into()))
 }
 
-fn set_weight(figures: &UpstreamFigures, name: &str, request: &Request<'_>) -> Response {
+/// - `changes`: gets what was changed.
+fn set_weight(
+    figures: &UpstreamFigures,
+    name: &str,
+    request: &Request<'_>,
+    changes: &mut Vec<Difference>,
+) -> Response {
     let wrong = |status, text: String| Response::text(status, text);
     let mut server = None;
     let mut weight = None;
@@ -109,10 +121,15 @@ fn set_weight(figures: &UpstreamFigures, name: &str, request: &Request<'_>) -> R
         );
     }
     // During a reload there may be two of the name.
-    let known = named.iter().filter(|it| it.set_weight(&server, weight));
-    if known.count() == 0 {
+    let before = named.iter().filter_map(|it| it.set_weight(&server, weight));
+    let Some(before) = before.reduce(|first, _| first) else {
         let text = format!("`{name}` has no server `{server}`\n");
         return wrong(StatusCode::NOT_FOUND, text);
-    }
+    };
+    changes.push(Difference {
+        path: format!("upstream.{name}.servers[{server}].weight"),
+        before: Some(before.to_string()),
+        after: Some(weight.to_string()),
+    });
     Response::new(StatusCode::NO_CONTENT)
 }

@@ -83,8 +83,16 @@ fn compile_upstreams(
             let routes: Arc<dyn Sampled> = counters.figures::<RouteFigures>();
             vec![upstreams, routes]
         });
-        apis.add("/upstreams", &[], admin::answer(counters.figures()));
-        apis.add("/caches", &[], admin::caches(counters.figures()));
+        apis.add(
+            "/upstreams",
+            &[],
+            admin::answer(counters.figures(), apis.audit()),
+        );
+        apis.add(
+            "/caches",
+            &[],
+            admin::caches(counters.figures(), apis.audit()),
+        );
         apis.add("/gateway", &[], admin::page(Arc::clone(counters)));
     }
     let Some(mut table) = value.and_then(Value::table) else {

@@ -79,7 +79,7 @@ pub(crate) use self::frames::FrameLimits;
 pub(crate) use self::plan::{ForwardPlan, Forwarded, HostPolicy, RouteTimeouts, WebSockets};
 pub(crate) use self::split::NamedUpstreams;
 pub(crate) use self::target::Rewrite;
-pub(crate) use self::tunnel::WebSocketPlan;
+pub(crate) use self::tunnel::{Upgrades, WebSocketPlan};
 pub(crate) use self::uwsgi::UwsgiPlan;
 
 use self::application::BUFFERED_BYTES;
@@ -348,18 +348,15 @@ impl Forwarding {
 
     /// Whether the request is for a WebSocket, and the route forwards those.
     fn opens_websocket(&self) -> bool {
-        let is_forwarded = matches!(self.forwarder.plan.websocket, WebSockets::Forwarded(_));
-        is_forwarded && Handshake::from_request(&self.request.request()).is_some()
+        let handshake = Handshake::from_request(&self.request.request(), &self.forwarder.plan);
+        matches!(handshake, Some(Handshake::WebSocket { .. }))
     }
 
     async fn forward(&mut self, forwarder: &Forwarder) -> Outcome {
         let upstream = &self.upstream;
         let policy = &upstream.plan.options.retry;
         let request = self.request.request();
-        let handshake = match &forwarder.plan.websocket {
-            WebSockets::Forwarded(_) => Handshake::from_request(&request),
-            WebSockets::Rejected => None,
-        };
+        let handshake = Handshake::from_request(&request, &forwarder.plan);
         let is_idempotent = is_idempotent(request.method) && handshake.is_none();
         let Some(target) = target::target(&forwarder.plan, &self.request) else {
             return self.failed(failure::bad_request());
@@ -551,7 +548,6 @@ impl Forwarding {
             span.responded(status.as_u16());
         }
         if let Some(handshake) = handshake
-            && let WebSockets::Forwarded(plan) = forwarder.plan.websocket
             && handshake.is_agreed(&head, protocol)
         {
             let mut fields = head.fields.into_forwarded().into_map();
@@ -562,7 +558,11 @@ impl Forwarding {
             };
             return Outcome::Upgrade(
                 response,
-                tunnel::tunnel(upgraded, (server, permit, self.span.take()), plan),
+                tunnel::tunnel(
+                    upgraded,
+                    (server, permit, self.span.take()),
+                    handshake.plan(),
+                ),
             );
         }
         if status == StatusCode::SWITCHING_PROTOCOLS {

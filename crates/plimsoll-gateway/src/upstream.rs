@@ -122,6 +122,10 @@ impl Upstream {
                 tokio::task::spawn_local(following);
             }
         }
+        // That of another configuration has its servers.
+        if plan.options.discovery == Discovery::Fixed {
+            upstream.set_servers(&plan.servers);
+        }
         // The worker's tasks end with each configuration.
         let sweeper = Rc::clone(&upstream);
         context.spawn(async move { sweeper.sweep().await });

@@ -11,8 +11,6 @@ mod address;
 
 mod admin;
 
-mod dump;
-
 mod guards;
 
 mod limits;
@@ -51,13 +49,15 @@ use plimsoll_wire::tls::{SelfSigned, SelfSignedError};
 use crate::acme::{AcmePlan, Challenges, OnDemandPlan};
 use crate::action::{Action, MakeAction};
 use crate::config::action::Sections;
+use crate::config::admin::AdminParts;
 use crate::config::document::Document;
 use crate::config::route::RoutePlan;
 use crate::counters::Counters;
 use crate::engine::EnginePlan;
 use crate::engine::inherited::Inherited;
 use crate::middleware::OwnFields;
-use crate::observe::admin::{AdminApis, AdminPath};
+use crate::observe::admin::{AdminApis, AdminPath, ChangeQueue};
+use crate::observe::audit::AuditLog;
 use crate::observe::notice::Notices;
 use crate::place::Maps;
 use crate::route::{AllRoutes, RouteLink, Routes};
@@ -77,6 +77,10 @@ pub use crate::config::paths::{
     NamedPath, NamedPaths, OutsideSandbox, PathUse, PermittedPaths, is_in_shared_folder,
 };
 pub use crate::config::retry_key::retry_key;
+pub use crate::content::changes::{
+    Change, Changes, ChangesPlan, Edit, EditError, Misfit, NotChanges, RefusedChange, RoutePlace,
+};
+pub use crate::content::{ConfigContent, Difference, NotToml};
 pub use plimsoll_model::document::{ConfigProblem, Table, Value, as_text};
 
 /// A compiled configuration file, ready to start.
@@ -97,6 +101,10 @@ pub struct ServerPlan {
     pub ocsp: Vec<OcspPlan>,
     /// Access log, if any; the code that runs the plan writes it.
     pub log: Option<LogPlan>,
+    /// Takes a line for each change through the admin port, and for each reload.
+    pub audit: AuditLog,
+    /// What becomes of changes at run time; absent if there are none. The code that runs the plan makes them.
+    pub changes: Option<ChangesPlan>,
     /// Every file and folder that the plan reads or writes.
     pub paths: Vec<NamedPath>,
 }
@@ -140,6 +148,8 @@ pub struct Compiler {
     pub listens: Vec<ListenKind>,
     /// Paths of other crates on the admin port.
     pub admin_paths: Vec<AdminPath>,
+    /// Takes changes that clients of the admin port want; absent if nothing makes them.
+    pub change_queue: Option<ChangeQueue>,
     /// Sockets that the program was started with.
     pub inherited: Arc<Inherited>,
     /// The paths that files may name; absent if they may name any.
@@ -166,6 +176,7 @@ impl Compiler {
             sections: Vec::new(),
             listens: Vec::new(),
             admin_paths: Vec::new(),
+            change_queue: None,
             inherited: Arc::default(),
             permitted: None,
             notices: Notices::default(),
@@ -180,7 +191,8 @@ impl Compiler {
         let mut document = Document::parse(text);
         let counters = &self.counters;
         let mut root = document.root();
-        let apis = root.has("admin").then(AdminApis::default);
+        let audit = AuditLog::new(self.notices.clone());
+        let apis = root.has("admin").then(|| AdminApis::new(audit.clone()));
         let maps = map::compile(root.table("map"));
         let paths = NamedPaths::new(&self.directory, self.permitted.as_ref());
         let place = SectionContext {
@@ -229,6 +241,9 @@ impl Compiler {
         let log = root
             .table("log")
             .and_then(|table| log::compile(table, &context, counters));
+        if let Some(log) = &log {
+            audit.write_to(&log.log);
+        }
         let routing = Routing::new(routes, counters);
         if tables.is_empty() {
             root.missing("listen", "at least one [[listen]] says where to listen");
@@ -248,12 +263,21 @@ impl Compiler {
                 Some(hint.to_owned()),
             );
         }
+        let mut changes = None;
         if let Some(table) = root.table("admin") {
-            let apis = context.apis.map(AdminApis::into_all).unwrap_or_default();
-            let mut paths = self.admin_paths.clone();
-            paths.push(dump::path(text));
-            let admin = admin::compile(table, counters, &paths, apis, &listeners);
-            listeners.extend(admin);
+            let parts = AdminParts {
+                paths: &paths,
+                counters,
+                admin_paths: &self.admin_paths,
+                apis: context.apis.map(AdminApis::into_all).unwrap_or_default(),
+                audit: &audit,
+                queue: self.change_queue.as_ref(),
+                others: &listeners,
+            };
+            if let Some(admin) = admin::compile(table, ConfigContent::parse(text), parts) {
+                listeners.push(admin.listener);
+                changes = admin.changes;
+            }
         }
         if let Some(table) = root.table("metrics") {
             listeners.extend(metrics::compile(table, counters, &listeners));
@@ -284,6 +308,8 @@ impl Compiler {
             on_demand: on_demand.into_inner(),
             ocsp: ocsp.into_inner(),
             log,
+            audit,
+            changes,
             paths: paths.into_named(),
         })
     }

@@ -10,7 +10,7 @@
 //! # The way of a reload
 //!
 //! 1. `plimsoll/src/commands/serving.rs`: on SIGHUP, or when a certificate has changed, the same `Compiler` compiles
-//!    the file again.
+//!    the file again; on a change by the admin port (`observe/admin/configuration.rs`), the file with its changes (`content/changes.rs`).
 //! 2. `plimsoll-server/src/config.rs`: the new plan is made while the old one is still served, so state that all
 //!    workers share (buckets of rate limits, states and journals of mocks) is found by its type and identity in
 //!    `SharedStates` (`worker/states.rs`).
@@ -48,6 +48,8 @@ mod counters;
 mod message;
 
 mod place;
+
+mod content;
 
 mod action;
 
@@ -123,7 +125,9 @@ pub use crate::middleware::{
 pub use crate::observe::access_log::{AccessLog, LogFormat, LogWriter, LoggedConnection, OpenLog};
 pub use crate::observe::admin::{
     Admin, AdminApi, AdminApis, AdminMethod, AdminPage, AdminPath, AnswerAdmin, AnswerApi,
+    ChangeQueue, ChangeReply, ChangeRequest, ChangeRequests, WantedChange,
 };
+pub use crate::observe::audit::{AuditClient, AuditLine, AuditLog, AuditOutcome, AuditSource};
 pub use crate::observe::notice::{Notice, Notices, Severity};
 pub use crate::origin::{Origin, OriginError, Speaks};
 pub use crate::place::location::{LocationError, LocationTemplate};

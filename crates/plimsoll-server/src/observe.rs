@@ -6,4 +6,6 @@ pub(crate) mod notice;
 
 pub(crate) mod access_log;
 
+pub(crate) mod audit;
+
 pub(crate) mod admin;

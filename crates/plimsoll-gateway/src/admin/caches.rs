@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::StatusCode;
-use plimsoll_server::{Answer, AnswerApi, Request, Response};
+use plimsoll_model::masked_text;
+use plimsoll_server::config::Difference;
+use plimsoll_server::{Answer, AnswerApi, AuditLog, Request, Response};
 use serde::Serialize;
 
 use super::json;
@@ -32,11 +34,16 @@ struct Purged {
 }
 
 /// Answers `GET /caches`, and `DELETE /caches?url=URL&route=NAME`.
-pub(crate) fn answer(figures: Arc<CacheFigures>) -> Arc<AnswerApi> {
+pub(crate) fn answer(figures: Arc<CacheFigures>, audit: AuditLog) -> Arc<AnswerApi> {
     Arc::new(move |request, rest| {
         let response = match (request.method, rest.trim_matches('/')) {
             ("GET" | "HEAD", "") => list(&figures),
-            ("DELETE", "") => purge(&figures, request),
+            ("DELETE", "") => {
+                let mut changes = Vec::new();
+                let response = purge(&figures, request, &mut changes);
+                audit.handled(request, &changes, response.status());
+                response
+            }
             _ => Response::text(
                 StatusCode::NOT_FOUND,
                 "there are GET /caches and DELETE /caches?url=URL&route=NAME\n",
@@ -62,7 +69,9 @@ fn list(figures: &CacheFigures) -> Response {
 }
 
 /// Forgets a URL, or with `*` at its end all that begin with it; of one route or of all.
-fn purge(figures: &CacheFigures, request: &Request<'_>) -> Response {
+///
+/// - `changes`: gets how many of which URL were forgotten.
+fn purge(figures: &CacheFigures, request: &Request<'_>, changes: &mut Vec<Difference>) -> Response {
     let (mut url, mut route) = (None, None);
     let query = request.query.unwrap_or_default();
     for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
@@ -81,20 +90,25 @@ fn purge(figures: &CacheFigures, request: &Request<'_>) -> Response {
         return Response::text(StatusCode::BAD_REQUEST, text);
     };
     let mut stores = figures.stores();
-    if let Some(route) = route {
-        stores.retain(|name, _| *name == route);
+    if let Some(route) = &route {
+        stores.retain(|name, _| *name == **route);
         if stores.is_empty() {
             let text = format!("no route `{route}` has a cache\n");
             return Response::text(StatusCode::NOT_FOUND, text);
         }
     }
+    let of_route = route.map_or(String::new(), |route| format!(" of route {route}"));
+    let path = format!("cache {}{of_route}", masked_text(&url));
     let (url, is_prefix) = match url.strip_suffix('*') {
         Some(prefix) => (prefix, true),
         None => (&*url, false),
     };
     let stores = stores.values().flatten();
-    let purged = stores.map(|store| store.purge(url, is_prefix));
-    json(&Purged {
-        purged: purged.sum(),
-    })
+    let purged: usize = stores.map(|store| store.purge(url, is_prefix)).sum();
+    changes.push(Difference {
+        path,
+        before: Some(format!("{purged} stored")),
+        after: None,
+    });
+    json(&Purged { purged })
 }

@@ -6,6 +6,14 @@ const main = document.getElementById("main");
 const live = document.getElementById("live");
 const message = document.getElementById("message");
 
+// Sends a request to another path of the admin port.
+function send_to(path, { method = "GET", headers = {}, body } = {}) {
+  // Without the user and password that the page may have been opened with: a request must not have them in its URL.
+  const url = new URL(`../${path}`, location.origin + location.pathname);
+  // A client that accepts HTML is challenged for a password, which the browser knows, and not for a token.
+  return fetch(url, { method, headers: { Accept: "application/json, text/html;q=0.1", ...headers }, body });
+}
+
 function show(text) {
   message.textContent = text;
   message.hidden = !text;
@@ -50,7 +58,7 @@ addEventListener("pagehide", () => events.close());
 
 async function change(method, path) {
   try {
-    const answer = await fetch(path, { method });
+    const answer = await send_to(path, { method });
     show(answer.ok ? "" : (await answer.text()).trim() || `The server responded with ${answer.status}.`);
   } catch {
     show("The server does not respond.");
@@ -60,11 +68,11 @@ async function change(method, path) {
 function setWeight(control, weight) {
   const { upstream, server } = control.dataset;
   const query = new URLSearchParams({ server, weight });
-  change("PUT", `../upstreams/${encodeURIComponent(upstream)}?${query}`);
+  change("PUT", `upstreams/${encodeURIComponent(upstream)}?${query}`);
 }
 
 function empty(route) {
-  change("DELETE", `../caches?${new URLSearchParams({ url: "*", route })}`);
+  change("DELETE", `caches?${new URLSearchParams({ url: "*", route })}`);
 }
 
 main.addEventListener("click", (event) => {

@@ -1,6 +1,7 @@
 //! The admin page: upstreams, their servers and routes, rendered here and kept current by events.
 //!
-//! It can be read without JavaScript. The script replaces the figures once a second and sets weights.
+//! It can be read without JavaScript. The script replaces the figures once a second, sets weights, and shows forms for changes
+//! of the configuration where those are permitted.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,7 +26,7 @@ use crate::forward::{RouteFigures, RouteStatus};
 use crate::upstream::{Event, Recent, ServerStatus, UpstreamFigures, UpstreamStatus};
 
 const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+const SCRIPT: &str = concat!(include_str!("page.js"), include_str!("configuration.js"));
 
 /// How often the figures are sent.
 const EVERY: Duration = Duration::from_secs(1);

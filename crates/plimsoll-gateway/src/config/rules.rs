@@ -13,8 +13,8 @@ use regex::Regex;
 
 use super::proxy::{headers, path_of, upstream_of};
 use crate::forward::{
-    AuthorizePlan, ErrorPage, ErrorPages, Fault, ForwardPlan, FrameLimits, Rewrite, WebSocketPlan,
-    WebSockets,
+    AuthorizePlan, ErrorPage, ErrorPages, Fault, ForwardPlan, FrameLimits, Rewrite, Upgrades,
+    WebSocketPlan, WebSockets,
 };
 use crate::upstream::UpstreamPlan;
 
@@ -62,6 +62,17 @@ pub(super) fn compile(
         let websocket = websocket(value);
         is_whole &= websocket.is_some();
         plan.websocket = websocket.unwrap_or_default();
+    }
+    if let Some(value) = table.take_value("upgrades") {
+        let has_limits = table.was_given("websocket") && plan.websocket != WebSockets::Rejected;
+        let upgrades = upgrades(value, plan);
+        is_whole &= upgrades.is_some();
+        if has_limits && plan.websocket == WebSockets::Rejected {
+            let hint = "upgrades = [\"websocket\", …]";
+            table.wrong("`websocket` is not among `upgrades`", Some(hint.to_owned()));
+            is_whole = false;
+        }
+        plan.upgrades = upgrades.unwrap_or_default();
     }
     if let Some(value) = table.take_value("fault") {
         let fault = value.table().and_then(fault);
@@ -147,6 +158,40 @@ fn websocket(value: Value<'_>) -> Option<WebSockets> {
     }
     table.finish();
     Some(WebSockets::Forwarded(plan))
+}
+
+/// `"any"`, or names of protocols, `websocket` among them if WebSockets are to be forwarded.
+fn upgrades(value: Value<'_>, plan: &mut ForwardPlan) -> Option<Upgrades> {
+    let is_rejected = plan.websocket == WebSockets::Rejected;
+    if value.as_str() == Some("any") {
+        return Some(Upgrades::Any);
+    }
+    let mut names = Vec::new();
+    let mut is_whole = true;
+    for value in value.elements() {
+        let name = as_text(&value).and_then(|name| match name {
+            "any" => value.wrong("stands alone: upgrades = \"any\""),
+            _ if !Upgrades::is_name(name) => {
+                value.wrong(format!("`{name}` is not the name of a protocol, such as \"tcp\" or \"SPDY/3.1\""))
+            }
+            _ if Upgrades::carries_requests(name) => value.wrong_with(
+                format!("`{name}` carries requests, which would reach the server past all routes and rules"),
+                Some("leave it out; protocol = \"http2\" of the upstream speaks HTTP/2 to the servers".to_owned()),
+            ),
+            _ if is_rejected && name.eq_ignore_ascii_case("websocket") => {
+                value.wrong("`websocket = false` says otherwise")
+            }
+            name => Some(name.to_owned()),
+        });
+        is_whole &= name.is_some();
+        names.extend(name);
+    }
+    let is_websocket = |name: &String| name.eq_ignore_ascii_case("websocket");
+    if is_whole && !names.iter().any(is_websocket) {
+        plan.websocket = WebSockets::Rejected;
+    }
+    names.retain(|name| !is_websocket(name));
+    is_whole.then_some(Upgrades::Named(names))
 }
 
 /// Pages by status: `{ 502 = { file = "502.html" }, 5xx = { body = "…", type = "text/plain" } }`.

@@ -87,7 +87,10 @@ pub(super) fn compile(
             table.wrong("only `servers` are looked up: `dns` has no effect", None);
         }
     }
-    let (servers, mut options) = (servers?, options?);
+    let (Some(servers), Some(mut options)) = (servers, options) else {
+        table.finish();
+        return None;
+    };
     options.discovery = discovery;
     if !servers.is_empty() && servers.iter().all(|server| server.is_backup) {
         let hint = "leave `backup` out, or add the servers that they stand in for";

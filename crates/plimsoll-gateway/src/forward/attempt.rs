@@ -276,11 +276,9 @@ impl Attempt<'_> {
         let plan = &forwarder.plan;
         let request = self.forwarding.request.request();
         let mut text = forwarder.text.borrow_mut();
-        let method = match (self.handshake, protocol) {
-            (None, _) => request.method,
-            (Some(_), Protocol::Http2 | Protocol::Http3) => "CONNECT",
-            (Some(_), _) => "GET",
-        };
+        let method = self
+            .handshake
+            .map_or(request.method, |it| it.method(request.method, protocol));
         let client = ClientFields::new(plan, &request, self.handshake);
         let received = ReceivedFields::new(&client);
         let added = AddedFields::new(
@@ -297,7 +295,7 @@ impl Attempt<'_> {
             parameters: parameters.as_ref().map(|it| it as &dyn FieldSource),
             modifiers: application.map_or([0, 0], ApplicationPlan::modifiers),
             authority: plan.host.authority(&request),
-            upgrade: self.handshake.map(|_| "websocket"),
+            upgrade: self.handshake.and_then(|it| it.protocol(protocol)),
             // The client gets its 100 once the server wants the content, unless that has been read already.
             expects_continue: plan.request_buffer.is_none()
                 && request

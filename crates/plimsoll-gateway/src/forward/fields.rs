@@ -45,7 +45,7 @@ impl<'a> ClientFields<'a> {
         Self {
             plan,
             request,
-            is_handshake: handshake.is_some(),
+            is_handshake: handshake.is_some_and(|it| it.key().is_some()),
             is_trusted: is_trusted(plan, request),
         }
     }
@@ -249,7 +249,9 @@ impl<'a> AddedFields<'a> {
 
     /// The key of the handshake; over HTTP/2 and HTTP/3 there is none (RFC 8441, section 5).
     fn key(&self) -> Option<&str> {
-        self.handshake.filter(|_| self.is_http1).map(Handshake::key)
+        self.handshake
+            .filter(|_| self.is_http1)
+            .and_then(Handshake::key)
     }
 }
 

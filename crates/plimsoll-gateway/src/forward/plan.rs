@@ -11,7 +11,7 @@ use super::authorize::AuthorizePlan;
 use super::error_pages::ErrorPages;
 use super::fault::Fault;
 use super::target::Rewrite;
-use super::tunnel::WebSocketPlan;
+use super::tunnel::{Upgrades, WebSocketPlan};
 
 /// Forwarding settings of a route, immutable.
 #[derive(Debug, Clone, Default)]
@@ -50,6 +50,8 @@ pub(crate) struct ForwardPlan {
     /// The longest deadline of a call of gRPC; those that wish for more, or for none, get this one.
     pub(crate) grpc_timeout: Option<Duration>,
     pub(crate) websocket: WebSockets,
+    /// Other protocols that connections may be upgraded to.
+    pub(crate) upgrades: Upgrades,
     /// The servers are applications behind FastCGI or uwsgi.
     pub(crate) application: Option<ApplicationPlan>,
     pub(crate) timeouts: RouteTimeouts,

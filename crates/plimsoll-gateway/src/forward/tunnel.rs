@@ -1,4 +1,5 @@
-//! WebSockets: the handshake between versions of HTTP, and the bytes after it.
+//! WebSockets and other protocols that connections are upgraded to: the handshake, for WebSockets between versions of HTTP, and the
+//! bytes after it.
 
 use std::cell::Cell;
 use std::io;
@@ -16,9 +17,9 @@ use plimsoll_wire::SystemClock;
 use plimsoll_wire::ws::{Key, encode_close};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 
-use super::Local;
 use super::body::InFlight;
 use super::frames::{Excess, FrameLimits, FrameMeter};
+use super::{ForwardPlan, Local, WebSockets};
 
 /// Limits of the WebSockets of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,21 +45,79 @@ impl Default for WebSocketPlan {
 /// The code of a Close frame to the side that did nothing wrong, and after silence: going away.
 const AWAY: u16 = 1001;
 
-/// The opening of a WebSocket (RFC 6455, section 4; over HTTP/2 RFC 8441).
+/// The protocols other than WebSockets that a route lets connections of HTTP/1 be upgraded to (RFC 9110, section 7.8).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Upgrades {
+    /// These, with their versions, compared without regard to case.
+    Named(Vec<String>),
+    /// All but those that carry requests.
+    Any,
+}
+
+impl Default for Upgrades {
+    fn default() -> Self {
+        Self::Named(Vec::new())
+    }
+}
+
+impl Upgrades {
+    /// Whether a protocol carries requests of HTTP, which the server would get without the rules of any route having seen them
+    /// (request smuggling by `h2c`): no route lets connections be upgraded to it.
+    ///
+    /// - `name`: with its version, such as `HTTP/2.0`.
+    pub(crate) fn carries_requests(name: &str) -> bool {
+        let protocol = name.split('/').next().unwrap_or_default();
+        let carriers = ["h2c", "h2", "h3", "http", "https", "tls"];
+        carriers.iter().any(|it| protocol.eq_ignore_ascii_case(it))
+    }
+
+    /// Whether a text is one protocol, with a version or without.
+    pub(crate) fn is_name(text: &str) -> bool {
+        let is_token = |part: &str| {
+            let is_of_token =
+                |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+            !part.is_empty() && part.bytes().all(is_of_token)
+        };
+        match text.split_once('/') {
+            None => is_token(text),
+            Some((name, version)) => is_token(name) && is_token(version),
+        }
+    }
+
+    fn permit(&self, name: &str) -> bool {
+        match self {
+            Self::Named(names) => names.iter().any(|it| it.eq_ignore_ascii_case(name)),
+            Self::Any => Self::is_name(name) && !Self::carries_requests(name),
+        }
+    }
+}
+
+/// The opening of a WebSocket (RFC 6455, section 4; over HTTP/2 RFC 8441), or of another protocol.
 #[derive(Debug)]
-pub(super) struct Handshake {
-    key: String,
-    is_http1: bool,
+pub(super) enum Handshake {
+    WebSocket {
+        key: String,
+        is_http1: bool,
+        plan: WebSocketPlan,
+    },
+    /// The name that the client gave; from HTTP/1 to HTTP/1 alone.
+    Other(String),
 }
 
 impl Handshake {
-    /// That of a request; nothing if it asks for no WebSocket. Other protocols are not upgraded to: of `h2c` the gateway
-    /// would not see the requests.
-    pub(super) fn from_request(request: &Request<'_>) -> Option<Self> {
+    /// That of a request; nothing if it asks for none that the route permits.
+    pub(super) fn from_request(request: &Request<'_>, plan: &ForwardPlan) -> Option<Self> {
         let upgrade = request.upgrade?;
         if !upgrade.eq_ignore_ascii_case(b"websocket") {
-            return None;
+            let name = std::str::from_utf8(upgrade).ok()?.trim();
+            let is_permitted = request.version == Version::Http11
+                && request.method != "CONNECT"
+                && plan.upgrades.permit(name);
+            return is_permitted.then(|| Self::Other(name.to_owned()));
         }
+        let WebSockets::Forwarded(plan) = plan.websocket else {
+            return None;
+        };
         let is_http1 = matches!(request.version, Version::Http10 | Version::Http11);
         // The server gets a GET: another method, which routes have chosen by, is no opening.
         if is_http1 && request.method != "GET" {
@@ -71,36 +130,85 @@ impl Handshake {
             let nonce: [u8; 16] = std::array::from_fn(|_| fastrand::u8(..));
             Key::new(nonce).text().to_owned()
         };
-        Some(Self { key, is_http1 })
+        Some(Self::WebSocket {
+            key,
+            is_http1,
+            plan,
+        })
     }
 
-    /// The value of `Sec-WebSocket-Key` for a server that speaks HTTP/1.
-    pub(super) fn key(&self) -> &str {
-        &self.key
+    /// The value of `Sec-WebSocket-Key` for a server that speaks HTTP/1, of a WebSocket.
+    pub(super) fn key(&self) -> Option<&str> {
+        match self {
+            Self::WebSocket { key, .. } => Some(key),
+            Self::Other(_) => None,
+        }
+    }
+
+    /// The protocol to ask the server for; nothing if it cannot be had over that version of HTTP.
+    pub(super) fn protocol(&self, version: Protocol) -> Option<&str> {
+        match self {
+            Self::WebSocket { .. } => Some("websocket"),
+            Self::Other(name) => (version == Protocol::Http1).then_some(name),
+        }
+    }
+
+    /// The method of the request, as the version of HTTP that the server speaks has it.
+    ///
+    /// - `given`: that of the client.
+    pub(super) fn method<'a>(&self, given: &'a str, version: Protocol) -> &'a str {
+        match (self, version) {
+            (Self::Other(_), _) => given,
+            (Self::WebSocket { .. }, Protocol::Http2 | Protocol::Http3) => "CONNECT",
+            (Self::WebSocket { .. }, _) => "GET",
+        }
+    }
+
+    /// Limits of the tunnel.
+    pub(super) fn plan(&self) -> WebSocketPlan {
+        match self {
+            Self::WebSocket { plan, .. } => *plan,
+            // There are no frames to follow.
+            Self::Other(_) => WebSocketPlan::default(),
+        }
     }
 
     /// Whether the server agreed, as the version of HTTP that it speaks has it.
     pub(super) fn is_agreed(&self, head: &ResponseHead, protocol: Protocol) -> bool {
-        if protocol != Protocol::Http1 {
-            return head.status.is_success();
+        let is_switched_to = |name: &str| {
+            let upgrade = head.fields.field("upgrade");
+            head.status == StatusCode::SWITCHING_PROTOCOLS
+                && upgrade.is_some_and(|it| it.eq_ignore_ascii_case(name.as_bytes()))
+        };
+        match (self, protocol) {
+            (Self::WebSocket { key, .. }, Protocol::Http1) => {
+                let accept = Key::given(key).accept();
+                is_switched_to("websocket")
+                    && head.fields.field("sec-websocket-accept") == Some(accept.as_bytes())
+            }
+            (Self::WebSocket { .. }, _) => head.status.is_success(),
+            (Self::Other(name), Protocol::Http1) => is_switched_to(name),
+            (Self::Other(_), _) => false,
         }
-        let accept = Key::given(&self.key).accept();
-        head.status == StatusCode::SWITCHING_PROTOCOLS
-            && head
-                .fields
-                .field("upgrade")
-                .is_some_and(|value| value.eq_ignore_ascii_case(b"websocket"))
-            && head.fields.field("sec-websocket-accept") == Some(accept.as_bytes())
     }
 
     /// Makes the fields those of the version that the client speaks.
     pub(super) fn complete(&self, fields: &mut HeaderMap) {
-        fields.remove(SEC_WEBSOCKET_ACCEPT);
-        if self.is_http1 {
-            fields.insert(UPGRADE, HeaderValue::from_static("websocket"));
-            let accept = Key::given(&self.key).accept();
-            if let Ok(accept) = HeaderValue::from_str(&accept) {
-                fields.insert(SEC_WEBSOCKET_ACCEPT, accept);
+        match self {
+            Self::WebSocket { key, is_http1, .. } => {
+                fields.remove(SEC_WEBSOCKET_ACCEPT);
+                if *is_http1 {
+                    fields.insert(UPGRADE, HeaderValue::from_static("websocket"));
+                    let accept = Key::given(key).accept();
+                    if let Ok(accept) = HeaderValue::from_str(&accept) {
+                        fields.insert(SEC_WEBSOCKET_ACCEPT, accept);
+                    }
+                }
+            }
+            Self::Other(name) => {
+                if let Ok(name) = HeaderValue::from_str(name) {
+                    fields.insert(UPGRADE, name);
+                }
             }
         }
     }

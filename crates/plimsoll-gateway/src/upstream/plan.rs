@@ -268,10 +268,11 @@ impl UpstreamPlan {
         })?;
         // Connections to a server that closes them sooner would fail; it is checked before use, but later is cheaper.
         options.pool.idle = options.pool.idle.min(options.pool.connections);
-        // The contents of a file are state: they change without another configuration.
+        // The servers are state: those of a file change without another configuration, and with another list those that stay
+        // keep their connections and their health. What is looked up is another thing.
         let identity = match &options.discovery {
-            Discovery::File(_) => format!("{name} {options:?}"),
-            _ => format!("{name} {servers:?} {options:?}"),
+            Discovery::Dns => format!("{name} {servers:?} {options:?}"),
+            _ => format!("{name} {transport:?} {is_tls} {options:?}"),
         };
         Ok(Self {
             name: name.to_owned(),

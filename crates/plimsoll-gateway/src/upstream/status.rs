@@ -304,17 +304,14 @@ impl UpstreamStatus {
         }
     }
 
-    /// Sets the weight of a server at run time; 0 drains it. False if there is no such server.
-    pub(crate) fn set_weight(&self, server: &str, weight: u32) -> bool {
+    /// Sets the weight of a server at run time; 0 drains it. Returns the weight before, or nothing if there is no such server.
+    pub(crate) fn set_weight(&self, server: &str, weight: u32) -> Option<u32> {
         let server_list = self.server_list();
         let found = server_list
             .servers
             .iter()
             .find(|(_, it)| &*it.name == server);
-        if let Some((_, found)) = found {
-            found.weight.store(weight, Ordering::Relaxed);
-        }
-        found.is_some()
+        found.map(|(_, found)| found.weight.swap(weight, Ordering::Relaxed))
     }
 
     pub(crate) fn count(&self, event: Event) {

@@ -89,6 +89,11 @@ fn a_token_guards_the_page_and_browsers_give_it_as_a_password() {
     let by_browser = get_with(admin, "/gateway/", "Accept: text/html,*/*;q=0.8\r\n");
     assert_eq!(by_browser.status, 401);
     assert!(by_browser.head.contains("www-authenticate: Basic realm="));
+    for accepted in ["application/json, text/html;q=0.1", "text/event-stream"] {
+        let by_page = get_with(admin, "/config/changes", &format!("Accept: {accepted}\r\n"));
+        assert_eq!(by_page.status, 401);
+        assert!(by_page.head.contains("www-authenticate: Basic realm="));
+    }
     // `me` with the token, and with another password.
     let basic = "Authorization: Basic bWU6MDEyMzQ1Njc4OWFiY2RlZg==\r\n";
     assert_eq!(get_with(admin, "/gateway/", basic).status, 200);

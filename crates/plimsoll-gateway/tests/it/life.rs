@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use plimsoll_testkit::http::{connect, get};
+use plimsoll_testkit::http::{connect, exchange, get};
 use plimsoll_testkit::{Origin, WebSocketOrigin, eventually};
 use tungstenite::Message;
 
@@ -82,6 +82,52 @@ fn a_reload_costs_no_request_and_keeps_websockets() {
     load.more(40);
     assert_eq!(load.end(), Vec::<u16>::new());
     assert_eq!(get(gateway.address(), "/").text(), "a");
+}
+
+#[test]
+fn servers_that_stay_in_a_list_keep_connections_and_weights() {
+    let origins = [Origin::hello(), Origin::hello(), Origin::hello()];
+    let urls = origins
+        .each_ref()
+        .map(|it| it.url("").trim_end_matches('/').to_owned());
+    let text = |servers: &[&str], port: &str| {
+        format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:{port}\"\n{}",
+            configuration(servers, "")
+        )
+    };
+    let mut gateway = Served::new(&text(&[&urls[0], &urls[1]], "0"));
+    let weights = |gateway: &Served| {
+        let list = get(gateway.addresses[1], "/upstreams").into_text();
+        let list: serde_json::Value = serde_json::from_str(&list).unwrap();
+        let servers = list["upstreams"][0]["servers"].as_array().unwrap().clone();
+        let weights = servers.iter().map(|it| it["weight"].as_u64().unwrap());
+        assert_eq!(list["upstreams"].as_array().unwrap().len(), 1);
+        weights.collect::<Vec<_>>()
+    };
+    for _ in 0..2 {
+        assert_eq!(get(gateway.address(), "/").text(), "hello");
+    }
+    let drain = format!(
+        "PUT /upstreams/all?server={}&weight=0 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+        urls[1]
+    );
+    assert_eq!(exchange(gateway.addresses[1], drain.as_bytes()).status, 204);
+    gateway.reload(&text(&[&urls[0], &urls[1], &urls[2]], "0"));
+    assert_eq!(weights(&gateway), [1, 0, 1]);
+    for _ in 0..4 {
+        assert_eq!(get(gateway.address(), "/").text(), "hello");
+    }
+    let requests = origins.each_ref().map(Origin::requests);
+    assert_eq!(requests, [3, 1, 2]);
+    let connections = origins.each_ref().map(Origin::connections);
+    assert_eq!(connections, [1, 1, 1]);
+    gateway.reload(&text(&[&urls[2]], "0"));
+    assert_eq!(weights(&gateway), [1]);
+    assert_eq!(get(gateway.address(), "/").text(), "hello");
+    assert_eq!(origins[2].requests(), 3);
+    // What waits idle for servers that are gone is closed.
+    eventually(|| origins[0].open_connections() + origins[1].open_connections() == 0);
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! WebSockets through the gateway.
 
+use std::io::{Read, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
-use plimsoll_testkit::http::{connect, exchange};
+use plimsoll_testkit::http::{connect, exchange, read_to_close};
 use plimsoll_testkit::{Origin, WebSocketOrigin, eventually};
 use tungstenite::Message;
 
@@ -12,7 +15,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use crate::client::{open_websocket, pool, run_local, websocket};
 use crate::hostile::{MOST_HELD, peak, server};
 use crate::pairs::{MOST_TAKEN, until_still};
-use crate::server::{Served, gateway};
+use crate::server::{Served, compiled, gateway};
 
 #[test]
 fn messages_pass_both_ways_and_the_end_is_passed_on() {
@@ -63,6 +66,159 @@ fn other_protocols_are_not_upgraded_to() {
         !head.contains("h2c") && !head.contains("http2-settings"),
         "{head}"
     );
+}
+
+/// A gateway whose route to a raw server has these keys, with what the server does with each connection.
+fn upgrading(
+    keys: &str,
+    serve: impl Fn(TcpStream, String) + Send + 'static,
+) -> (Served, thread::JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        serve(stream, String::from_utf8(head).unwrap());
+    });
+    let text = format!("[[route]]\nproxy = {{ to = \"http://{address}\", {keys} }}\n");
+    (Served::routes(&text), serving)
+}
+
+#[test]
+fn docker_attach_is_forwarded_with_ends_that_close_one_after_the_other() {
+    // With the content of `docker exec` and without that of `docker attach`.
+    for content in ["", "{\"Tty\":true}"] {
+        let (gateway, serving) = upgrading(
+            "upgrades = [\"websocket\", \"tcp\"]",
+            move |mut stream, head| {
+                let head = head.to_ascii_lowercase();
+                assert!(
+                    head.starts_with("post /containers/a/attach?stdin=1 http/1.1\r\n"),
+                    "{head}"
+                );
+                assert!(head.contains("\r\nupgrade: tcp\r\n"), "{head}");
+                assert!(head.contains("\r\nconnection: upgrade\r\n"), "{head}");
+                let mut received = vec![0; content.len()];
+                stream.read_exact(&mut received).unwrap();
+                assert_eq!(received, content.as_bytes());
+                let response = "HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\nfirst ";
+                stream.write_all(response.as_bytes()).unwrap();
+                // All of the standard input, up to its end.
+                let mut input = Vec::new();
+                Read::by_ref(&mut stream)
+                    .take(1 << 20)
+                    .read_to_end(&mut input)
+                    .unwrap();
+                stream.write_all(&input).unwrap();
+            },
+        );
+        let mut stream = connect(gateway.address());
+        let length = content.len();
+        let request = format!(
+            "POST /containers/a/attach?stdin=1 HTTP/1.1\r\nHost: docker\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\
+             Content-Type: text/plain\r\nContent-Length: {length}\r\n\r\n{content}"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"first ") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
+        assert!(head.starts_with("http/1.1 101 "), "{head}");
+        assert!(head.contains("\r\nupgrade: tcp\r\n"), "{head}");
+        assert!(head.contains("vnd.docker.raw-stream"), "{head}");
+        let input = vec![7; 100_000];
+        stream.write_all(&input).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(read_to_close(&mut stream), input);
+        serving.join().unwrap();
+    }
+}
+
+#[test]
+fn a_server_switches_to_the_protocol_that_was_requested_or_is_at_fault() {
+    for (keys, asked, agreed, status) in [
+        ("upgrades = \"any\"", "SPDY/3.1", "spdy/3.1", 101),
+        ("upgrades = \"any\"", "SPDY/3.1", "tcp", 502),
+        ("upgrades = [\"SPDY/3.1\"]", "spdy/3.1", "h2c", 502),
+    ] {
+        let (gateway, serving) = upgrading(keys, move |mut stream, head| {
+            let wanted = format!("upgrade: {asked}\r\n");
+            assert!(head.contains(&wanted), "{head}");
+            let response = format!(
+                "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {agreed}\r\n\r\n"
+            );
+            stream.write_all(response.as_bytes()).unwrap();
+        });
+        let request = format!(
+            "POST /exec HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: {asked}\r\nContent-Length: 0\r\n\r\n"
+        );
+        let mut stream = connect(gateway.address());
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut start = [0; 12];
+        stream.read_exact(&mut start).unwrap();
+        assert_eq!(
+            start[9..],
+            *status.to_string().as_bytes(),
+            "{keys} {asked} {agreed}"
+        );
+        serving.join().unwrap();
+    }
+}
+
+#[test]
+fn protocols_that_carry_requests_are_never_upgraded_to() {
+    let origin = Origin::hello();
+    let url = origin.url("");
+    for keys in ["upgrades = \"any\"", "upgrades = [\"tcp\"]"] {
+        let text = format!("[[route]]\nproxy = {{ to = \"{url}\", {keys} }}\n");
+        let gateway = Served::routes(&text);
+        for name in [
+            "h2c", "H2C", "HTTP/2.0", "TLS/1.0", "h2c, tcp", "tcp, h2c", "a b", "other",
+        ] {
+            if name == "other" && keys.contains("any") {
+                continue;
+            }
+            let request = format!(
+                "GET / HTTP/1.1\r\nHost: a\r\nConnection: close, upgrade\r\nUpgrade: {name}\r\n\r\n"
+            );
+            assert_eq!(
+                exchange(gateway.address(), request.as_bytes()).status,
+                200,
+                "{name}"
+            );
+            let head = origin.heads().pop().unwrap().to_ascii_lowercase();
+            assert!(!head.contains("upgrade"), "{name}: {head}");
+        }
+    }
+    for (keys, expected) in [
+        ("upgrades = [\"h2c\"]", "`h2c` carries requests"),
+        ("upgrades = [\"HTTP/2.0\"]", "`HTTP/2.0` carries requests"),
+        ("upgrades = [\"tcp\", \"any\"]", "stands alone"),
+        ("upgrades = [\"a b\"]", "is not the name"),
+        (
+            "upgrades = [\"websocket\"], websocket = false",
+            "says otherwise",
+        ),
+        (
+            "upgrades = [\"tcp\"], websocket = { pings = 1 }",
+            "is not among",
+        ),
+    ] {
+        let text = format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nproxy = {{ to = \"{url}\", {keys} }}\n"
+        );
+        let problems = compiled(&text).unwrap_err();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].to_string().contains(expected), "{problems:?}");
+    }
 }
 
 #[test]
@@ -132,7 +288,7 @@ fn a_server_that_does_not_read_holds_its_client_back() {
     let unread = server(|stream| {
         let _socket = tungstenite::accept(stream).unwrap();
         // Until the test ends.
-        std::thread::park();
+        thread::park();
     });
     let behind = Served::new(&format!("{TLS}[[route]]\nproxy = \"http://{unread}\"\n"));
     let tls = behind.address();
@@ -181,14 +337,14 @@ fn limited(origin: &WebSocketOrigin, websocket: &str) -> Served {
     ))
 }
 
-fn open(gateway: &Served) -> tungstenite::WebSocket<std::net::TcpStream> {
+fn open(gateway: &Served) -> tungstenite::WebSocket<TcpStream> {
     let stream = connect(gateway.address());
     let url = format!("ws://{}/chat", gateway.address());
     tungstenite::client(url, stream).unwrap().0
 }
 
 /// The code of the Close frame that ends it.
-fn closed_with(socket: &mut tungstenite::WebSocket<std::net::TcpStream>) -> u16 {
+fn closed_with(socket: &mut tungstenite::WebSocket<TcpStream>) -> u16 {
     loop {
         if let Message::Close(frame) = socket.read().unwrap() {
             return frame.unwrap().code.into();

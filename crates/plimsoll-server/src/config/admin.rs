@@ -8,27 +8,50 @@ use plimsoll_model::Secret;
 
 use crate::action::Action;
 use crate::config::document::{Table, Value, as_text};
+use crate::config::paths::{NamedPaths, PathUse};
+use crate::content::ConfigContent;
+use crate::content::changes::ChangesPlan;
 use crate::counters::Counters;
 use crate::engine::address::Address;
 use crate::engine::listener::Transport;
 use crate::engine::{ListenerPlan, Serves};
-use crate::observe::admin::{Admin, AdminApi, AdminPath};
+use crate::observe::admin::{Admin, AdminApi, AdminPath, ChangeQueue, ServedConfig};
+use crate::observe::audit::AuditLog;
 use crate::worker::context::WorkerContext;
 
 /// Fewer characters can be tried out.
 const SHORTEST_TOKEN: usize = 16;
 
+/// The admin port of a file.
+pub(super) struct AdminPlan {
+    pub(super) listener: ListenerPlan,
+    pub(super) changes: Option<ChangesPlan>,
+}
+
+/// What the admin port answers with.
+pub(super) struct AdminParts<'a> {
+    pub(super) paths: &'a NamedPaths<'a>,
+    pub(super) counters: &'a Arc<Counters>,
+    /// What other crates answer there.
+    pub(super) admin_paths: &'a [AdminPath],
+    /// What the actions of the file do.
+    pub(super) apis: Vec<AdminApi>,
+    /// Takes a line for each change.
+    pub(super) audit: &'a AuditLog,
+    /// Takes changes, if the code that runs the plan makes any.
+    pub(super) queue: Option<&'a ChangeQueue>,
+    /// The listeners of the file.
+    pub(super) others: &'a [ListenerPlan],
+}
+
 /// The listener of the table; only on the loopback unless there is a token.
 ///
-/// - `paths`: what other crates answer there.
-/// - `apis`: what the actions of the file do.
+/// - `content`: all of the file.
 pub(super) fn compile(
     mut table: Table<'_>,
-    counters: &Arc<Counters>,
-    paths: &[AdminPath],
-    apis: Vec<AdminApi>,
-    others: &[ListenerPlan],
-) -> Option<ListenerPlan> {
+    content: ConfigContent,
+    parts: AdminParts<'_>,
+) -> Option<AdminPlan> {
     let token = token(&mut table);
     let address = match table.take_value("address") {
         None => {
@@ -40,17 +63,62 @@ pub(super) fn compile(
             if token.is_none() && !address.ip().is_loopback() {
                 return value.wrong("is not on the loopback, so a `token` is needed");
             }
-            free(&value, address, others)
+            free(&value, address, parts.others)
         }),
     };
+    let value = table.take_value("changes");
+    let is_known = token.is_some() || table.was_given("token");
+    let changes = value.map(|value| changes(&value, is_known, parts.paths));
     table.finish();
-    let (counters, paths) = (Arc::clone(counters), paths.to_vec());
+    let changes = match changes {
+        None => None,
+        Some(changes) => Some(changes?),
+    };
+    let queue = parts.queue.cloned();
+    let audit = parts.audit.clone();
+    let has_token = token.is_some();
+    let served = ServedConfig::new(content, queue, changes.is_some(), has_token, audit.clone());
+    let mut apis = parts.apis;
+    apis.push(AdminApi::new("/config", served.into_answer()));
+    let counters = Arc::clone(parts.counters);
+    let paths = parts.admin_paths.to_vec();
     let admin = move || {
         Admin::new(Arc::clone(&counters), token.clone())
             .with_paths(&paths)
             .with_apis(&apis)
+            .with_audit(audit.clone())
     };
-    Some(listener(address?, admin))
+    Some(AdminPlan {
+        listener: listener(address?, admin),
+        changes,
+    })
+}
+
+/// `"memory"`, or the file that changes are kept in.
+///
+/// - `has_token`: clients need a token. A client that changes the configuration can have the server send any file that it can read.
+fn changes(value: &Value<'_>, has_token: bool, paths: &NamedPaths<'_>) -> Option<ChangesPlan> {
+    let text = as_text(value)?;
+    if !has_token {
+        return value.wrong_with(
+            "needs a `token`: without one every program of this machine could change what is served",
+            Some("token = \"…\" of 16 characters or more, beside it".to_owned()),
+        );
+    }
+    match text {
+        "" => value.wrong("is \"memory\" or the name of a file"),
+        "memory" => Some(ChangesPlan::Memory),
+        _ => {
+            paths.read(value)?;
+            let path = paths.path(value, PathUse::WriteFile)?;
+            let folder = path.parent();
+            let is_there = folder.is_none_or(|it| it.as_os_str().is_empty() || it.is_dir());
+            if !is_there || path.is_dir() {
+                return value.wrong(format!("no file can be at {}", path.display()));
+            }
+            Some(ChangesPlan::File(path))
+        }
+    }
 }
 
 /// A text that is no address of a port.

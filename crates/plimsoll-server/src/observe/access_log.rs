@@ -3,6 +3,8 @@
 //! Workers append lines to a queue with a bound and go on; lines that find no room are counted instead.
 //! Nothing of it exists, and no clock is read for it, where no log is configured.
 
+mod audit_line;
+
 mod entry;
 
 mod format;
@@ -16,6 +18,7 @@ use std::io::{self, Write};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::SystemTime;
 
 use crate::action::Action;
 use crate::counters::Counters;
@@ -23,6 +26,7 @@ use crate::observe::access_log::entry::Logged;
 pub use crate::observe::access_log::format::LogFormat;
 pub use crate::observe::access_log::line::LoggedConnection;
 use crate::observe::access_log::queue::Queue;
+use crate::observe::audit::AuditLine;
 
 /// The access log; clones write to the same log.
 ///
@@ -73,6 +77,13 @@ impl AccessLog {
         let mut text = Vec::with_capacity(256);
         line::write_connection(&self.format.0, connection, &mut text);
         self.handle.0.push(&text);
+    }
+
+    /// Notes a change through the admin port; false if there is no room for the line.
+    pub(crate) fn note_change(&self, entry: &AuditLine<'_>, time: SystemTime) -> bool {
+        let mut text = Vec::with_capacity(512);
+        audit_line::write(&self.format.0, entry, time, &mut text);
+        self.handle.0.push(&text)
     }
 }
 

@@ -6,6 +6,10 @@
 
 mod api;
 
+mod changing;
+
+mod configuration;
+
 mod page;
 
 use std::fmt;
@@ -20,13 +24,16 @@ use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTI
 use http::{HeaderName, StatusCode};
 use plimsoll_model::{MetricsText, Secret};
 
-use crate::action::{Action, Answer};
+use crate::action::{Action, Answer, Outcome};
 use crate::counters::{Counters, RouteTag};
 use crate::message::request::Request;
 use crate::message::response::{Response, ResponseBody};
+use crate::observe::audit::AuditLog;
 use crate::observe::metrics::metrics;
 
 pub use self::api::{AdminApi, AdminApis, AnswerApi};
+pub use self::changing::{ChangeQueue, ChangeReply, ChangeRequest, ChangeRequests, WantedChange};
+pub(crate) use self::configuration::ServedConfig;
 pub use self::page::AdminPage;
 
 /// Answers `/metrics` (Prometheus, text format 0.0.4), `/healthz`, `/readyz` and what others bring.
@@ -36,6 +43,7 @@ pub struct Admin {
     token: Option<Secret>,
     paths: Vec<AdminPath>,
     apis: Vec<AdminApi>,
+    audit: AuditLog,
     tag: Rc<RouteTag>,
     /// The prefix of other crates' metrics, if it is not the usual one.
     prefix: Option<String>,
@@ -106,6 +114,7 @@ impl Admin {
             token,
             paths: Vec::new(),
             apis: Vec::new(),
+            audit: AuditLog::default(),
             prefix: None,
         }
     }
@@ -128,6 +137,7 @@ impl Admin {
             token,
             paths: Vec::new(),
             apis: Vec::new(),
+            audit: AuditLog::default(),
             prefix,
         }
     }
@@ -144,6 +154,22 @@ impl Admin {
     pub fn with_apis(mut self, apis: &[AdminApi]) -> Self {
         self.apis.extend_from_slice(apis);
         self
+    }
+
+    /// The same with a line of this log for each change by [`AdminPath`], and for each request that is not permitted to change
+    /// anything. APIs write their own.
+    #[must_use]
+    pub fn with_audit(mut self, audit: AuditLog) -> Self {
+        self.audit = audit;
+        self
+    }
+
+    /// A request that is not permitted.
+    fn rejected(&self, request: &Request<'_>, response: Response) -> Answer {
+        if changes(request.method) {
+            self.audit.rejected(request, response.status());
+        }
+        Answer::now(response)
     }
 
     fn is_allowed(&self, request: &Request<'_>) -> bool {
@@ -179,7 +205,10 @@ fn is_own_page(request: &Request<'_>) -> bool {
 /// Asks for the token: programs get a challenge for `Bearer`, browsers that open a page one that they can respond to.
 fn challenge(request: &Request<'_>) -> Response {
     let accept = request.header("accept").unwrap_or_default();
-    let is_page = accept.windows(9).any(|it| it == b"text/html");
+    // Pages, and the events that keep one current.
+    let is_page = [&b"text/html"[..], b"text/event-stream"]
+        .iter()
+        .any(|kind| accept.windows(kind.len()).any(|it| it == *kind));
     let scheme = if is_page {
         "Basic realm=\"plimsoll: any user, the token as password\""
     } else {
@@ -208,13 +237,13 @@ impl Action for Admin {
             .find_map(|api| Some((api, api.rest(request.path)?)));
         let is_open = api.is_some_and(|(api, rest)| api.is_open(request.method, rest));
         if !is_open && !self.is_allowed(request) {
-            return Answer::now(challenge(request));
+            return self.rejected(request, challenge(request));
         }
         if self.is_guarded
             && let Some(reason) = foreign(request)
         {
             let text = format!("{reason}; set a `token` to allow others\n");
-            return Answer::now(Response::text(StatusCode::FORBIDDEN, text));
+            return self.rejected(request, Response::text(StatusCode::FORBIDDEN, text));
         }
         if let Some((api, rest)) = api {
             return api.answer(request, rest);
@@ -222,10 +251,16 @@ impl Action for Admin {
         let path = self.paths.iter().find(|it| it.path == request.path);
         let method = path.map_or(AdminMethod::Get, |path| path.method);
         if let Some(refusal) = method.refusal(request) {
-            return Answer::now(refusal);
+            return self.rejected(request, refusal);
         }
         if let Some(path) = path {
-            return (path.answer)(request);
+            let answer = (path.answer)(request);
+            if let (AdminMethod::Post, Answer::Now(Outcome::Respond(response))) =
+                (path.method, &answer)
+            {
+                self.audit.handled(request, &[], response.status());
+            }
+            return answer;
         }
         let (status, kind, text) = match request.path {
             "/metrics" => (
@@ -258,6 +293,11 @@ impl Action for Admin {
         let response = field(response, CONTENT_TYPE, kind);
         Answer::now(field(response, CACHE_CONTROL, "no-store"))
     }
+}
+
+/// Whether a request of that method may change anything (RFC 9110, section 9.2.1).
+fn changes(method: &str) -> bool {
+    !["GET", "HEAD", "OPTIONS", "TRACE"].contains(&method)
 }
 
 /// Why a request may be that of a page that has no business here, if it may be.

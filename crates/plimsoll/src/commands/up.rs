@@ -1,11 +1,14 @@
 //! `plimsoll up`: listeners and routes of one file.
 
+mod against;
+
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use plimsoll_server::config::STARTER;
 
+use self::against::AgainstArgs;
 use crate::commands::serving::{self, Brought, ConfinementArgs, ProcessOptions, Source};
 use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
@@ -24,6 +27,9 @@ pub(crate) struct Args {
     /// Report all errors in the file and exit
     #[arg(long)]
     check: bool,
+
+    #[command(flatten)]
+    against: AgainstArgs,
 
     /// Take the sockets over from the server that was started with the same socket, if there is one, and hand them over to
     /// the next one
@@ -48,10 +54,14 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     }
     let source = Source::File(args.file.clone());
     if args.check {
-        serving::check(source, Brought::all())?;
-        let fine = format!("{}: no mistakes", args.file.display());
-        terminal::print(&fine).map_err(|error| Problem::caused_by(&error).could_not_run())?;
-        return Ok(Exit::Fine);
+        let text = serving::checked(source, Brought::all())?;
+        let differences = args.against.differences(&text)?.unwrap_or_default();
+        let mut lines = vec![format!("{}: no mistakes", args.file.display())];
+        lines.extend(differences.iter().map(ToString::to_string));
+        terminal::print(&lines.join("\n"))
+            .map_err(|error| Problem::caused_by(&error).could_not_run())?;
+        let is_same = differences.is_empty();
+        return Ok(if is_same { Exit::Fine } else { Exit::Objective });
     }
     let options = ProcessOptions {
         takeover: args.takeover.as_deref(),

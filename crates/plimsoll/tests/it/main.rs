@@ -45,6 +45,8 @@ mod gateway_page;
 
 mod cache_killed;
 
+mod gateway_changes;
+
 mod browser;
 mod mock_record;
 

@@ -1,6 +1,7 @@
 //! `plimsoll up`: serving, reloading and ending, under load.
 
 use std::fs;
+use std::io::Read as _;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_server::{Counters, Engine, config};
+use plimsoll_testkit::http::exchange;
 use plimsoll_testkit::{Authority, MaterialFiles, eventually, free_port, refused_address};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -165,6 +167,126 @@ fn the_access_log_is_opened_anew_on_sighup_and_written_to_its_end() {
     up.signal(Signal::TERM);
     assert_eq!(up.child.wait().unwrap().code(), Some(0));
     assert_eq!((lines(&moved), lines(&log)), (1, 1));
+}
+
+#[test]
+fn reloads_and_changes_by_the_admin_port_are_in_the_log() {
+    let files = MaterialFiles::new();
+    let text = |body: &str| {
+        format!(
+            "{}[admin]\naddress = \"127.0.0.1:0\"\ntoken = \"0123456789abcdef\"\n[log]\nfile = \"access.log\"\n\
+             [upstream.api]\nservers = [\"http://127.0.0.1:9\"]\n[[route]]\nprefix = \"/api\"\nproxy = \"api\"\n",
+            file(body)
+        )
+    };
+    let path = files.write("plimsoll.toml", &text("one"));
+    let (up, [admin]) = Served::with_more(&mut command(&["up", &path.to_string_lossy()]));
+    let admin = admin.trim_start_matches("http://").trim_end_matches('/');
+    let lines = || {
+        let log = fs::read_to_string(files.path("access.log")).unwrap_or_default();
+        let lines = log.lines().map(|line| serde_json::from_str(line).unwrap());
+        let lines: Vec<Value> = lines
+            .filter(|line: &Value| line.get("audit").is_some())
+            .collect();
+        lines
+    };
+    fs::write(&path, text("two")).unwrap();
+    up.signal(Signal::HUP);
+    eventually(|| lines().len() == 1);
+    let reload = &lines()[0];
+    assert_eq!(reload["audit"], "reload");
+    assert_eq!(reload["by"], "signal");
+    assert_eq!(reload["result"], "done");
+    assert_eq!(reload["changes"].as_array().unwrap().len(), 1);
+    assert_eq!(reload["changes"][0]["path"], "route[1].respond.body");
+    assert_eq!(reload["changes"][0]["after"], "\"two\"");
+    fs::write(&path, "nonsense = 1\n").unwrap();
+    up.signal(Signal::HUP);
+    eventually(|| lines().len() == 2);
+    assert_eq!(lines()[1]["result"], "failed");
+    // `me` with the token, from a page.
+    let page =
+        "Authorization: Basic bWU6MDEyMzQ1Njc4OWFiY2RlZg==\r\nSec-Fetch-Site: same-origin\r\n";
+    let api = "Authorization: Bearer 0123456789abcdef\r\n";
+    for (request, fields, status) in [
+        (
+            "PUT /upstreams/api?server=http://127.0.0.1:9&weight=0",
+            page,
+            204,
+        ),
+        (
+            "PUT /upstreams/api?server=http://127.0.0.1:8&weight=0",
+            api,
+            404,
+        ),
+        (
+            "PUT /upstreams/api?server=http://127.0.0.1:9&weight=5",
+            "",
+            401,
+        ),
+        ("DELETE /caches?url=http://me:hunter2@a.test/*", api, 200),
+        ("POST /redirects/refresh", api, 202),
+        ("GET /upstreams", api, 200),
+    ] {
+        let request = format!(
+            "{request} HTTP/1.1\r\nHost: localhost\r\n{fields}Connection: close\r\nContent-Length: 0\r\n\r\n"
+        );
+        assert_eq!(
+            exchange(admin, request.as_bytes()).status,
+            status,
+            "{request}"
+        );
+    }
+    eventually(|| lines().len() == 7);
+    let lines = lines();
+    let weight = &lines[2];
+    assert_eq!(weight["audit"], "PUT /upstreams/api");
+    assert_eq!(weight["by"], "page");
+    assert_eq!(weight["user"], "me");
+    assert!(weight["peer"].as_str().unwrap().starts_with("127.0.0.1:"));
+    assert_eq!(weight["status"], 204);
+    let change = &weight["changes"][0];
+    assert_eq!(
+        change["path"],
+        "upstream.api.servers[http://127.0.0.1:9].weight"
+    );
+    assert_eq!(
+        (&change["before"], &change["after"]),
+        (&"1".into(), &"0".into())
+    );
+    for (line, status) in lines[3..].iter().zip([404, 401, 200, 202]) {
+        assert_eq!(line["status"], status, "{line}");
+        assert_eq!(line["by"], "api");
+    }
+    assert_eq!(lines[5]["changes"][0]["path"], "cache http://…@a.test/*");
+    let log = fs::read_to_string(files.path("access.log")).unwrap();
+    for secret in ["hunter2", "0123456789abcdef"] {
+        assert!(!log.contains(secret), "{log}");
+    }
+}
+
+#[test]
+fn without_a_log_changes_are_printed() {
+    let files = MaterialFiles::new();
+    let text = file("one") + "[admin]\naddress = \"127.0.0.1:0\"\n";
+    let path = files.write("plimsoll.toml", &text);
+    let (mut up, [admin]) = Served::with_more(&mut command(&["up", &path.to_string_lossy()]));
+    let admin = admin.trim_start_matches("http://").trim_end_matches('/');
+    let request = b"POST /redirects/refresh HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    assert_eq!(exchange(admin, request).status, 202);
+    up.signal(Signal::TERM);
+    let mut printed = String::new();
+    up.child
+        .stderr
+        .as_mut()
+        .unwrap()
+        .read_to_string(&mut printed)
+        .unwrap();
+    assert!(
+        printed.contains("note: audit: POST /redirects/refresh by 127.0.0.1:"),
+        "{printed}"
+    );
+    assert!(printed.contains(" (api): 202\n"), "{printed}");
 }
 
 #[test]

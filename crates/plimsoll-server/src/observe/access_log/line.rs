@@ -171,7 +171,7 @@ pub(super) fn json_text(value: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Text within quotes, as Apache and nginx escape it.
-fn quoted(value: &[u8], out: &mut Vec<u8>) {
+pub(super) fn quoted(value: &[u8], out: &mut Vec<u8>) {
     for byte in cut(value) {
         match byte {
             b' '..=b'~' if !b"\"\\".contains(byte) => out.push(*byte),
@@ -194,7 +194,7 @@ fn cut(value: &[u8]) -> &[u8] {
     &value[..value.len().min(LONGEST)]
 }
 
-fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+pub(super) fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text)
         .expect("a Vec takes whatever is written");
 }

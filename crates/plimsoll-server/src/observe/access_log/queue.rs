@@ -35,15 +35,15 @@ impl Queue {
         }
     }
 
-    /// Adds a line, or counts it if there is no room.
-    pub(super) fn push(&self, line: &[u8]) {
+    /// Adds a line; false if there is no room, which is counted.
+    pub(super) fn push(&self, line: &[u8]) -> bool {
         let mut waiting = self.lock();
         let before = waiting.lines.len();
         let after = before + line.len();
         if after > self.most_bytes || waiting.is_over {
             drop(waiting);
             self.counters.log_dropped(1);
-            return;
+            return false;
         }
         waiting.lines.extend_from_slice(line);
         drop(waiting);
@@ -51,6 +51,7 @@ impl Queue {
         if before == 0 || (before < half && after >= half) {
             self.changed.notify_one();
         }
+        true
     }
 
     pub(super) fn reopen(&self) {

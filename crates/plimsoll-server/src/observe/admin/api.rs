@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::action::Answer;
 use crate::message::request::Request;
+use crate::observe::audit::AuditLog;
 
 /// An API of one action.
 #[derive(Clone)]
@@ -24,7 +25,10 @@ pub type AnswerApi = dyn Fn(&Request<'_>, &str) -> Answer + Send + Sync;
 
 /// The APIs of one configuration, as its actions bring them.
 #[derive(Debug, Default)]
-pub struct AdminApis(RefCell<Vec<AdminApi>>);
+pub struct AdminApis {
+    all: RefCell<Vec<AdminApi>>,
+    audit: AuditLog,
+}
 
 impl fmt::Debug for AdminApi {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -33,12 +37,24 @@ impl fmt::Debug for AdminApi {
 }
 
 impl AdminApis {
+    pub(crate) fn new(audit: AuditLog) -> Self {
+        Self {
+            all: RefCell::default(),
+            audit,
+        }
+    }
+
+    /// Takes a line for each change that an API makes.
+    pub fn audit(&self) -> AuditLog {
+        self.audit.clone()
+    }
+
     /// Adds one.
     ///
     /// - `root`: such as `/mock`; with a number behind it, from 2, if another action took it before.
     /// - `open`: paths behind the root that GET is answered for without the token.
     pub fn add(&self, root: &str, open: &'static [&'static str], answer: Arc<AnswerApi>) {
-        let mut apis = self.0.borrow_mut();
+        let mut apis = self.all.borrow_mut();
         let is_taken = |wanted: &str| apis.iter().any(|api| api.root == wanted);
         let numbered = |number| match number {
             1 => root.to_owned(),
@@ -53,11 +69,20 @@ impl AdminApis {
     }
 
     pub(crate) fn into_all(self) -> Vec<AdminApi> {
-        self.0.into_inner()
+        self.all.into_inner()
     }
 }
 
 impl AdminApi {
+    /// One that needs the token for all of its paths.
+    pub(crate) fn new(root: &str, answer: Arc<AnswerApi>) -> Self {
+        Self {
+            root: root.to_owned(),
+            open: &[],
+            answer,
+        }
+    }
+
     pub(crate) fn root(&self) -> &str {
         &self.root
     }

@@ -30,9 +30,9 @@ impl Http1 {
                 None
             }
             Outcome::Upgrade(response, take_over) => {
-                // Content would come first on the stream, and be taken for what it is not.
+                // Content that is still to come would come first on the stream, and be taken for what it is not.
                 let is_wanted = request.wants_upgrade || request.is_connect;
-                if !is_wanted || request.length != BodyLength::None {
+                if !is_wanted || self.decoder.is_in_body() {
                     let refusal =
                         Response::text(StatusCode::NOT_IMPLEMENTED, "the request has no upgrade\n");
                     self.respond(refusal, request, content, out, date);
