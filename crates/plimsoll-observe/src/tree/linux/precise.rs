@@ -1,6 +1,6 @@
 //! Processor time of a process to the nanosecond.
 //!
-//! The clock of a process (clock_getcpuclockid(3)) has the time of all of its threads, of those too that have ended, which
+//! The clock of a process (`clock_getcpuclockid(3)`) has the time of all of its threads, of those too that have ended, which
 //! are in no file of theirs any more. In clock ticks alone a server with a thread for each connection would have times that are
 //! up to two ticks off, which is much of a short window.
 
