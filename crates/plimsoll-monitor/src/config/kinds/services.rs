@@ -123,13 +123,12 @@ pub(super) fn kafka(value: Value<'_>, context: &mut Context, settings: &Defaults
 fn kafka_mechanism(value: &Value<'_>) -> Option<KafkaMechanism> {
     let name = as_text(value)?;
     let mut all = KafkaMechanism::ALL.into_iter();
-    match all.find(|mechanism| mechanism.name() == name) {
-        Some(mechanism) => Some(mechanism),
-        None => {
-            let names = KafkaMechanism::ALL.map(KafkaMechanism::name).join("\", \"");
-            value.wrong(format!("`{name}` is not one of \"{names}\""))
-        }
+    let found = all.find(|mechanism| mechanism.name() == name);
+    if found.is_none() {
+        let names = KafkaMechanism::ALL.map(KafkaMechanism::name).join("\", \"");
+        return value.wrong(format!("`{name}` is not one of \"{names}\""));
     }
+    found
 }
 
 pub(super) fn nats(value: Value<'_>, context: &mut Context, settings: &Defaults) -> Option<Kind> {
