@@ -107,7 +107,7 @@ pub(crate) fn read(root: &Path, directory: &Path) -> Result<Composition, Failure
     let mut addresses = Addresses::new(servers.iter().map(|(name, _)| name.as_str()))?;
     let mut placed = Vec::new();
     for (name, service) in servers {
-        placed.push(place(&folder, directory, name, service, &mut addresses)?);
+        placed.push(place(&folder, directory, name, &service, &mut addresses)?);
     }
     Ok(Composition {
         servers: placed,
@@ -152,7 +152,7 @@ fn place(
     folder: &Path,
     directory: &Path,
     name: String,
-    described: Described,
+    described: &Described,
     addresses: &mut Addresses,
 ) -> Result<Service, Failure> {
     let mut port = None;

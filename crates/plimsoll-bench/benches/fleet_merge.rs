@@ -169,17 +169,20 @@ fn merging(criterion: &mut Criterion) {
         merge(&mut merger, &messages, tick * SECOND);
     }
     let took = SystemClock.now().saturating_duration_since(began);
-    let of_tick = took.as_secs_f64() / (TICKS * AGENTS as u64) as f64;
+    let seconds_each = took.as_secs_f64() / (TICKS * AGENTS as u64) as f64;
     println!("a tick has {} bytes", bytes / AGENTS);
-    println!("a tick takes {:.0} µs to read and merge", of_tick * 1e6);
+    println!(
+        "a tick takes {:.0} µs to read and merge",
+        seconds_each * 1e6
+    );
     println!(
         "100 agents with ten ticks a second: {:.1} % of a core",
-        of_tick * 1_000.0 * 100.0
+        seconds_each * 1_000.0 * 100.0
     );
     println!(
         "1,000 agents with one tick a second: 1,000 messages, {:.1} MB and {:.1} % of a core a second",
         bytes as f64 / AGENTS as f64 / 1e3,
-        of_tick * 1_000.0 * 100.0
+        seconds_each * 1_000.0 * 100.0
     );
     let mut group = criterion.benchmark_group("fleet_merge");
     group.throughput(Throughput::Elements(AGENTS as u64));

@@ -74,7 +74,7 @@ pub(super) fn run(root: &Path, arguments: &Arguments) -> Outcome {
         starts.iter().any(|start| line.starts_with(start))
     });
     for line in figures {
-        text.push_str(&format!("- {line}\n"));
+        text.extend(["- ", line, "\n"]);
     }
     missed.extend(merging(&printed));
     println!("\n{text}");
@@ -180,12 +180,12 @@ impl Bench {
     }
 
     /// The coordinator of a run.
-    fn load(&self, agents: usize, load: &[&str]) -> Result<Command, Failure> {
+    fn load(&self, agents: usize, load: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(["load", "--json", "--fleet", &self.broker]);
         command.args(["--agents", &agents.to_string(), "--most-spread", "5s"]);
         command.args(load).arg(&self.url);
-        Ok(command)
+        command
     }
 
     /// Requests per second of so many agents, each within its quota, over a closed loop of 16 connections each.
@@ -201,7 +201,7 @@ impl Bench {
         }
         let connections = (16 * agents).to_string();
         let time = format!("{}s", self.seconds);
-        let mut command = self.load(agents, &["-c", &connections, "-z", &time])?;
+        let mut command = self.load(agents, &["-c", &connections, "-z", &time]);
         // The generator is the limit here, which is a caution and no failure.
         let printed = step::output(Path::new("/"), &mut command)?;
         let summary: Value = serde_json::from_str(&printed).map_err(|error| error.to_string())?;
@@ -220,7 +220,7 @@ impl Bench {
             let load = ["-c", "16", "-q", &rate, "-z", &time];
             if is_agent {
                 let agent = self.agent("agent")?;
-                let mut coordinator = self.load(1, &load)?;
+                let mut coordinator = self.load(1, &load);
                 let coordinator = Server::start(coordinator.stdout(Stdio::null()))?;
                 spent_beside(agent, coordinator)
             } else {

@@ -95,10 +95,8 @@ mod tests {
     #[test]
     fn null_stands_for_nothing() {
         let keys = ["Names", "Labels", "Ports", "Status", "NetworkSettings"];
-        let nulls: String = keys
-            .iter()
-            .map(|key| format!(", \"{key}\": null"))
-            .collect();
+        let nulls = keys.map(|key| format!("\"{key}\": null")).join(", ");
+        let nulls = format!(", {nulls}");
         for text in [
             "{\"Id\": \"abc\"}".to_owned(),
             format!("{{\"Id\": \"abc\"{nulls}}}"),

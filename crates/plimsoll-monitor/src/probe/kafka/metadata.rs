@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn partitions_without_a_leader_are_a_problem_and_missing_replicas_are_counted() {
         let healthy = partition(0, 0, 1, &[1, 2, 3]);
-        let metadata = Metadata::read(&response(0, &[healthy.clone()])).unwrap();
+        let metadata = Metadata::read(&response(0, std::slice::from_ref(&healthy))).unwrap();
         assert_eq!(metadata.problem(), None);
         assert_eq!(
             metadata.to_json(),
