@@ -48,7 +48,9 @@ fn answers(root: &Path, program: &Path, unit: &Path, directory: &Path) -> Outcom
     let folder = site.display();
     write(
         &file,
-        &format!("[[listen]]\naddress = \"inherited:{name}\"\n\n[[route]]\nfiles = \"{folder}\"\n"),
+        &format!(
+            "[[listen]]\naddress = \"inherited:{name}\"\n\n[[route]]\nfiles = {{ root = \"{folder}\" }}\n"
+        ),
     )?;
     let [port] = free_ports()?;
     let address = format!("127.0.0.1:{port}");
