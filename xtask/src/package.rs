@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR", conflicts_with = "target")]
     programs: Option<PathBuf>,
 
-    /// Package for this target, repeatable [default: this machine's, and those that it has compilers for]
+    /// Package for this target, repeatable [default: this machine's]
     #[arg(long, value_name = "TRIPLE")]
     target: Vec<String>,
 
@@ -129,7 +129,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     Ok(())
 }
 
-/// The programs of each target, and a line for each target that this machine cannot make.
+/// The programs of each target, and a line for each target that is left out.
 fn made(
     root: &Path,
     target_directory: &Path,
@@ -141,7 +141,7 @@ fn made(
         return Ok((vec![Made { release, programs }], Vec::new()));
     }
     let (targets, left_out) = if arguments.target.is_empty() {
-        Target::possible(root)?
+        (vec![Target::here()?], Target::others())
     } else {
         let named = arguments.target.iter().map(|triple| Target::named(triple));
         (named.collect::<Result<_, _>>()?, Vec::new())

@@ -85,17 +85,13 @@ impl Target {
             .ok_or_else(|| format!("no packages are made for `{triple}`, but for `{known}`").into())
     }
 
-    /// Those that this machine can make, its own first, and a line for each that it cannot.
-    pub(super) fn possible(root: &Path) -> Result<(Vec<Self>, Vec<String>), Failure> {
-        let mut possible = vec![Self::here()?];
-        let mut impossible = Vec::new();
-        for target in ALL.into_iter().filter(|target| !target.is_here()) {
-            match target.prepare(root) {
-                Ok(()) => possible.push(target),
-                Err(Failure(why)) => impossible.push(format!("{}: {why}", target.triple)),
-            }
-        }
-        Ok((possible, impossible))
+    /// For each target of another processor, how to have its packages made.
+    pub(super) fn others() -> Vec<String> {
+        let others = ALL.into_iter().filter(|target| !target.is_here());
+        let triples = others.map(|target| target.triple);
+        triples
+            .map(|triple| format!("{triple}: only with `--target {triple}`"))
+            .collect()
     }
 
     pub(super) fn is_here(self) -> bool {
