@@ -16,7 +16,7 @@ use crate::{Failure, Outcome};
 /// Where the file and what it mounts lie, below the root of the repository.
 const FOLDER: &str = "packaging/compose";
 
-/// Ports that may be told apart: of four services, each for requests and for metrics.
+/// How many ports the services may have: a few for each of four.
 const MOST_PORTS: usize = 16;
 
 /// The file, as far as services of this program need it.
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_as_its_readers_are_told() {
+    fn the_file_is_as_the_documentation_says() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let directory = tempfile::tempdir().unwrap();
         let composition = read(root, directory.path()).unwrap();

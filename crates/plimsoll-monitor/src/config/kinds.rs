@@ -270,8 +270,8 @@ fn reach_by(
     Some(reach)
 }
 
-/// The URL of a proxy, as written. What stands behind it is reached by names and addresses that nobody here sees, so that no
-/// limit on addresses holds there.
+/// The URL of a proxy, as written. It resolves the names of targets itself, where plimsoll does not see the addresses,
+/// so no limit on addresses holds there.
 #[expect(
     clippy::option_option,
     reason = "the outer one says that there was a problem, as for all that is compiled"

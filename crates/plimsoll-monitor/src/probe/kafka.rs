@@ -92,7 +92,7 @@ impl From<Failure> for Stopped {
 }
 
 impl KafkaProbe {
-    /// - `url`: `kafka://user:password@host:port`, or `kafkas://` for TLS; without a user nobody signs in.
+    /// - `url`: `kafka://user:password@host:port`, or `kafkas://` for TLS; without a user, without authentication.
     /// - `topic`: must be there, with a leader for each partition. It is never made by the check.
     pub fn new(
         url: &str,

@@ -267,7 +267,7 @@ fn proxies_of_the_environment() {
 }
 
 #[test]
-fn commands_that_nobody_types_are_not_suggested() {
+fn hidden_commands_are_not_suggested() {
     for word in ["lode", "loadtest-origin"] {
         let output = plimsoll(&[word]).exits(2);
         assert!(output.stderr.contains("loadtest"), "{output}");

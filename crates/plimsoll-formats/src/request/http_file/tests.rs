@@ -114,11 +114,11 @@ fn logins_are_encoded_as_editors_do() {
         let value_as_sent = value;
         assert!(sent(value).contains(value_as_sent), "{}", sent(value));
     }
-    for (value, told) in [
+    for (value, warning) in [
         ("Basic {{user}} {{password}}", "--basic-auth"),
         ("Digest me secret", "--digest"),
     ] {
-        assert!(sent(value).contains(told), "{}", sent(value));
+        assert!(sent(value).contains(warning), "{}", sent(value));
     }
     let graphql = report("POST http://a/\nX-REQUEST-TYPE: GraphQL\n\nquery { a }\n");
     assert!(graphql.contains("JSON body"), "{graphql}");

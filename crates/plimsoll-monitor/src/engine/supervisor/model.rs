@@ -566,7 +566,7 @@ fn random_step(random: &mut fastrand::Rng, mood: &mut [u32; PROBED.len()]) -> St
 }
 
 fn random_fault(random: &mut fastrand::Rng, step: &Step) -> Fault {
-    // A date that is set while nothing runs cannot be told from time that passed.
+    // A date that is set while nothing runs looks the same as time that passed.
     if matches!(step, Step::SetDate(_) | Step::Sleep(_)) {
         return Fault::None;
     }

@@ -91,7 +91,7 @@ pub enum EditError {
     /// There is no such upstream, server or route.
     #[error("{0}")]
     Missing(String),
-    /// It is there already, or cannot be told from another one.
+    /// It is there already, equals another one, cannot be kept beside earlier changes, or there are too many changes.
     #[error("{0}")]
     Conflict(String),
     /// A value is none of a configuration.

@@ -50,7 +50,7 @@ pub(crate) struct ScriptFleet<'a> {
     outcome: RefCell<Option<FleetOutcome>>,
 }
 
-/// What is told about a run.
+/// Callbacks of a run.
 #[derive(Clone, Copy)]
 pub(crate) struct FleetListener<'a> {
     /// Gets lines for the user.
