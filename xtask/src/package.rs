@@ -11,6 +11,7 @@ mod debian;
 mod files;
 mod image;
 mod program;
+mod speed;
 mod sums;
 mod target;
 

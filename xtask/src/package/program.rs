@@ -1,12 +1,11 @@
 //! The programs: static, without symbols, and without paths of the machine that built them.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::target::Target;
-use super::{Release, cannot, length, megabytes};
+use super::{Release, cannot, length, megabytes, speed};
 use crate::step::{self, cargo};
 use crate::{Failure, Outcome};
 
@@ -42,10 +41,7 @@ impl Programs {
     pub(super) fn build(root: &Path, target: &Path, release: &Release) -> Result<Self, Failure> {
         release.target.prepare(root)?;
         check_glibc(root)?;
-        let cold = cold_crates(root)?;
-        let small = cold
-            .iter()
-            .map(|name| format!("profile.dist.package.\"{name}\".opt-level=\"s\""));
+        let speed = speed::settings(root)?;
         let flags = Flags::new(root, release.target)?;
         let triple = release.target.triple;
         let built = |profile: &str, package: &str, more: Vec<String>| {
@@ -66,7 +62,7 @@ impl Programs {
             stripped(root, release.target, &file)
         };
         Ok(Self {
-            plimsoll: built("dist", "plimsoll", small.collect())?,
+            plimsoll: built("dist", "plimsoll", speed)?,
             packed: built("packed", "plimsoll-packed", Vec::new())?,
         })
     }
@@ -83,32 +79,6 @@ impl Programs {
                 .into(),
         )
     }
-}
-
-/// The crates that `dist` optimises little or not at all, since no request runs through them and they shall compile quickly.
-/// Here they are small instead.
-fn cold_crates(root: &Path) -> Result<Vec<String>, Failure> {
-    let file = root.join("Cargo.toml");
-    let text = fs::read_to_string(&file).map_err(|error| cannot("read", &file, &error))?;
-    let manifest: toml::Table = toml::from_str(&text).map_err(|error| error.to_string())?;
-    let mut levels = BTreeMap::new();
-    // Later ones replace earlier ones: `dist` inherits from `release`.
-    for profile in ["release", "dist"] {
-        let packages = manifest["profile"][profile].get("package");
-        for (name, settings) in packages
-            .and_then(toml::Value::as_table)
-            .into_iter()
-            .flatten()
-        {
-            levels.insert(name.clone(), settings.get("opt-level").cloned());
-        }
-    }
-    let is_low = |level: &Option<toml::Value>| {
-        let level = level.as_ref().and_then(toml::Value::as_integer);
-        level.is_some_and(|level| level < 2)
-    };
-    let cold = levels.into_iter().filter(|(_, level)| is_low(level));
-    Ok(cold.map(|(name, _)| name).collect())
 }
 
 /// The program without its symbols, which the linker leaves in static ones.
