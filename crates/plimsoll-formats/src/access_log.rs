@@ -3,10 +3,13 @@
 //! Each line is read on its own, by what it looks like: lines of text in the formats common and combined, with whatever
 //! stands before and behind them (Apache, nginx, Caddy, Traefik, `HAProxy`, Envoy), JSON lines (nginx, Caddy, Envoy and
 //! Istio, Traefik, Cloudflare, Google's load balancers), labelled values (LTSV), those of load balancers of AWS and of
-//! Squid. In W3C's extended format (IIS, `CloudFront`) a directive gives the columns of the lines behind it. A log has no
-//! bodies and few fields, so a request is its method and its target.
+//! Squid. In W3C's extended format (IIS, `CloudFront`) a directive gives the columns of the lines behind it. What an engine of
+//! containers wrote around a line is taken off first. A log has no bodies and few fields, so a request is its method and its
+//! target.
 
 mod aws;
+
+mod container;
 
 mod extended;
 
@@ -24,6 +27,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
+use self::container::{Output, Parts};
 use self::extended::Columns;
 use self::time::Time;
 use crate::{Arrival, FileRequest, Place, Remark, RequestFile, Template, is_target_byte};
@@ -182,12 +186,26 @@ fn arrivals(mut logged: Vec<(Time, usize)>) -> Vec<Arrival> {
 struct LineReader {
     /// Those of the lines that follow, where a directive names them.
     columns: Option<Columns>,
+    /// Of lines that an engine of containers has cut.
+    parts: Parts,
 }
 
 impl LineReader {
-    /// `None` for a line that holds nothing: an empty one, or a directive.
+    /// `None` for a line that holds nothing: an empty one, a directive, or the beginning of one that goes on in another line.
     fn read(&mut self, line: &str) -> Option<Result<Entry, Unusable>> {
         let line = line.trim();
+        match Output::parse(line) {
+            Some(output) => {
+                let written = output.written;
+                let whole = self.parts.add(output)?;
+                self.read_whole(whole.trim(), Some(written))
+            }
+            None => self.read_whole(line, None),
+        }
+    }
+
+    /// - `written`: when its line was written, for a line that has no time.
+    fn read_whole(&mut self, line: &str, written: Option<Time>) -> Option<Result<Entry, Unusable>> {
         if line.starts_with('#') {
             if let Some(columns) = Columns::parse(line) {
                 self.columns = Some(columns);
@@ -199,21 +217,21 @@ impl LineReader {
         }
         let entry = match &self.columns {
             Some(columns) => columns.read(line),
-            None => read_line(line),
+            None => read_line(line, written),
         };
         Some(entry.and_then(usable))
     }
 }
 
-fn read_line(line: &str) -> Result<Entry, Unusable> {
+fn read_line(line: &str, written: Option<Time>) -> Result<Entry, Unusable> {
     if let (Some(start), true) = (line.find("{\""), line.ends_with('}')) {
         // Containers write the name of their service or a time before it.
         let (before, object) = line.split_at(start);
-        json::read(before, object)
+        json::read(before, object, written)
     } else if aws::is_line(line) {
         aws::read(line)
     } else if let Some(object) = labelled::object(line) {
-        json::of_object(&object, None)
+        json::of_object(&object, written)
     } else if squid::is_line(line) {
         squid::read(line)
     } else {

@@ -90,11 +90,12 @@ const ENDED: &[&str] = &[
 /// Keys of the seconds that a request took, for those whose line was written at its end.
 const TOOK: &[&str] = &["request_time", "duration"];
 
-/// - `before`: what a container writes before each line: its name or a time.
-pub(super) fn read(before: &str, line: &str) -> Result<Entry, Unusable> {
+/// - `before`: what stands before the object: the name of a container or a time.
+/// - `written`: when its line was written, if that is known.
+pub(super) fn read(before: &str, line: &str, written: Option<Time>) -> Result<Entry, Unusable> {
     let object: Value = serde_json::from_str(line).map_err(|_| Unusable::NotALine)?;
     let mut words = before.split_whitespace();
-    let written = words.next().and_then(Time::parse);
+    let written = words.next().and_then(Time::parse).or(written);
     of_object(&object, written)
 }
 

@@ -120,6 +120,31 @@ fn lines_of_servers_and_balancers() {
             "GET /api/x -",
         ),
         (
+            "containerd",
+            r#"2026-06-19T03:41:31.123456789Z stdout F Shop.example:443 10.0.0.7 - - [26/Nov/2026:09:12:01 +0000] "GET /a HTTP/2.0" 200 1"#,
+            "GET /a shop.example:443",
+        ),
+        (
+            "containerd, JSON without a time",
+            r#"2026-06-19T03:41:31.123456789Z stdout F {"DownstreamStatus":200,"RequestMethod":"GET","RequestPath":"/api/x"}"#,
+            "GET /api/x -",
+        ),
+        (
+            "containerd, in two parts",
+            "2026-06-19T03:41:31.1Z stdout P 10.0.0.7 - - [26/Nov/2026:09:12:01 +0000] \"GET /a\n2026-06-19T03:41:31.1Z stderr F ready\n2026-06-19T03:41:31.1Z stdout F b HTTP/1.1\" 200 1",
+            "GET /ab -",
+        ),
+        (
+            "Docker",
+            r#"{"log":"10.0.0.7 - - [26/Nov/2026:09:12:01 +0000] \"GET /a HTTP/1.1\" 200 1\n","stream":"stdout","time":"2026-11-26T09:12:01.5Z"}"#,
+            "GET /a -",
+        ),
+        (
+            "Docker, JSON without a time",
+            r#"{"log":"{\"method\":\"GET\",\"uri\":\"/a\"}\n","stream":"stdout","time":"2026-11-26T09:12:01.5Z"}"#,
+            "GET /a -",
+        ),
+        (
             "LTSV",
             "time:[26/Nov/2026:09:12:01 +0000]\thost:192.0.2.1\treq:GET /a?b HTTP/1.1\tstatus:200",
             "GET /a?b 192.0.2.1",

@@ -1,6 +1,7 @@
 //! The requests of an access log, in their order and at their times.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,9 @@ use crate::problem::Problem;
 
 /// Methods that are sent as they stand in a log, which has no bodies: those that are safe (RFC 9110, section 9.2.1).
 const SENT: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
+
+/// A shorter silence is named nowhere.
+const LEAST_SILENCE: Duration = Duration::from_secs(10);
 
 /// Hosts that are named in a message.
 const MOST_HOSTS: usize = 5;
@@ -65,7 +69,48 @@ impl Log {
             path.display(),
             DurationText(length)
         );
-        Problem::with("--from", message)
+        let problem = Problem::with("--from", message);
+        match self.silence() {
+            Some(silence) => problem.hint(silence.to_string()),
+            None => problem,
+        }
+    }
+
+    /// The silence that is most of the log, as one old line before all others makes it.
+    fn silence(&self) -> Option<Silence> {
+        let gaps = self.times.windows(2).map(|pair| pair[1] - pair[0]);
+        let (position, length) = gaps.enumerate().max_by_key(|(_, gap)| *gap)?;
+        let is_most = length >= LEAST_SILENCE && length > self.length() / 2;
+        is_most.then(|| Silence {
+            length,
+            before: position + 1,
+            after: self.times.len() - position - 1,
+        })
+    }
+}
+
+/// A time without requests within a log.
+#[derive(Debug, PartialEq, Eq)]
+struct Silence {
+    length: Duration,
+    /// Requests before it and after it.
+    before: usize,
+    after: usize,
+}
+
+impl fmt::Display for Silence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            length,
+            before,
+            after,
+        } = self;
+        write!(
+            f,
+            "{} of it is one silence, with {before} before it and {after} after it; \
+             delete the lines on one side of it for a replay without it",
+            DurationText(*length)
+        )
     }
 }
 
@@ -127,5 +172,32 @@ pub(super) fn needs_url(file: &RequestFile, path: &Path) -> Problem {
             let shown = hosts[..hosts.len().min(MOST_HOSTS)].join(", ");
             problem.hint(format!("{give}; the log is of {shown}{more}"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn silence(seconds: &[u64]) -> Option<Silence> {
+        let arrivals: Vec<_> = seconds
+            .iter()
+            .map(|seconds| Arrival {
+                at: Duration::from_secs(*seconds),
+                request: 0,
+            })
+            .collect();
+        Log::new(&arrivals, &[Some(0)]).silence()
+    }
+
+    #[test]
+    fn a_silence_that_is_most_of_the_log_is_named() {
+        let stray = silence(&[0, 86_400, 86_401, 86_402]).expect("a silence");
+        assert_eq!((stray.before, stray.after), (1, 3));
+        assert_eq!(stray.length, Duration::from_secs(86_400));
+        assert_eq!(silence(&[0, 1, 2, 3]), None, "short");
+        assert_eq!(silence(&[0, 60, 120, 180]), None, "even");
+        assert_eq!(silence(&[0]), None);
+        assert_eq!(silence(&[]), None);
     }
 }
