@@ -53,6 +53,7 @@ mod ber;
 mod ldap;
 
 mod smtp;
+
 mod snmp;
 
 mod ntp;
@@ -64,6 +65,8 @@ mod docker;
 mod systemd;
 
 mod ssh;
+
+mod stopped;
 
 mod talk;
 

@@ -14,6 +14,7 @@ use crate::probe::big_endian::Fields;
 use crate::probe::context::{ProbeContext, Reach, timed};
 use crate::probe::database::{DatabaseScheme, DatabaseUrl, DatabaseUrlError};
 use crate::probe::reading::Reading;
+use crate::probe::stopped::Stopped;
 use crate::probe::{Probe, ProbeFuture};
 
 const SCHEME: DatabaseScheme = DatabaseScheme {
@@ -60,20 +61,6 @@ pub struct AmqpProbe {
     url: DatabaseUrl,
     queue: Option<String>,
     reach: Reach,
-}
-
-/// Why a step did not succeed.
-enum Stopped {
-    /// The exchange failed.
-    Failed(Failure),
-    /// The broker refuses it.
-    Refused(String),
-}
-
-impl From<Failure> for Stopped {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(failure)
-    }
 }
 
 impl AmqpProbe {
@@ -331,15 +318,11 @@ impl Probe for AmqpProbe {
     }
 
     fn check<'a>(&'a self, context: &'a ProbeContext) -> ProbeFuture<'a> {
-        Box::pin(timed(
-            self.reach.timeout,
-            context,
-            async |reading, _| match self.look(context, reading).await {
-                Ok(()) => {}
-                Err(Stopped::Failed(failure)) => reading.failure = Some(failure),
-                Err(Stopped::Refused(why)) => reading.unmet = Some(why),
-            },
-        ))
+        Box::pin(timed(self.reach.timeout, context, async |reading, _| {
+            if let Err(stopped) = self.look(context, reading).await {
+                stopped.record(reading);
+            }
+        }))
     }
 }
 

@@ -17,6 +17,7 @@ use crate::probe::context::{ProbeContext, Reach, timed};
 use crate::probe::database::{DatabaseScheme, DatabaseUrl, DatabaseUrlError, Rows, TlsMode};
 use crate::probe::reading::Reading;
 use crate::probe::starttls::upgraded;
+use crate::probe::stopped::Stopped;
 use crate::probe::{Probe, ProbeFuture};
 
 const SCHEME: DatabaseScheme = DatabaseScheme {
@@ -58,19 +59,6 @@ pub struct MysqlProbe {
     reach: Reach,
 }
 
-/// Why there are no rows.
-enum Refusal {
-    /// What the server reports, or demands.
-    Reported(String),
-    Failed(Failure),
-}
-
-impl From<Failure> for Refusal {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(failure)
-    }
-}
-
 impl MysqlProbe {
     /// - `url`: `mysql://user:password@host:port/database`.
     pub fn new(url: &str, query: Option<String>, reach: Reach) -> Result<Self, DatabaseUrlError> {
@@ -81,7 +69,7 @@ impl MysqlProbe {
         })
     }
 
-    async fn look(&self, context: &ProbeContext, reading: &mut Reading) -> Result<(), Refusal> {
+    async fn look(&self, context: &ProbeContext, reading: &mut Reading) -> Result<(), Stopped> {
         let endpoint = self.url.target.endpoint();
         let Some(connection) = self.reach.connect(endpoint, context, reading).await else {
             return Ok(());
@@ -115,7 +103,7 @@ impl MysqlProbe {
         session: &mut Session,
         context: &ProbeContext,
         reading: &mut Reading,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Stopped> {
         let greeting = Greeting::parse(&reported(session.read().await?)?).ok_or_else(unknown)?;
         let mut flags = capability::LONG_PASSWORD
             | capability::PROTOCOL_41
@@ -131,7 +119,7 @@ impl MysqlProbe {
             TlsMode::Prefer => offers_tls,
             TlsMode::Require if offers_tls => true,
             TlsMode::Require => {
-                return Err(Refusal::Reported("the server offers no TLS".to_owned()));
+                return Err(Stopped::Refused("the server offers no TLS".to_owned()));
             }
         };
         let head = |flags: u32| {
@@ -175,7 +163,7 @@ impl MysqlProbe {
                         let why = format!(
                             "the server requires the plugin `{plugin}`, which is not supported"
                         );
-                        return Err(Refusal::Reported(why));
+                        return Err(Stopped::Refused(why));
                     }
                     session.write(&proof).await?;
                 }
@@ -190,7 +178,7 @@ impl MysqlProbe {
                 }
                 Some((1, [4])) => {
                     let why = "the server requires TLS for this password, which it does not offer or `sslmode` rules out";
-                    return Err(Refusal::Reported(why.to_owned()));
+                    return Err(Stopped::Refused(why.to_owned()));
                 }
                 _ => return Err(unknown().into()),
             }
@@ -323,7 +311,7 @@ fn text(bytes: &[u8]) -> Option<(String, &[u8])> {
 }
 
 /// A packet that is no error of the server.
-fn reported(packet: Vec<u8>) -> Result<Vec<u8>, Refusal> {
+fn reported(packet: Vec<u8>) -> Result<Vec<u8>, Stopped> {
     let Some((0xff, rest)) = packet.split_first() else {
         return Ok(packet);
     };
@@ -337,7 +325,7 @@ fn reported(packet: Vec<u8>) -> Result<Vec<u8>, Refusal> {
         _ => text,
     };
     let text = String::from_utf8_lossy(text);
-    Err(Refusal::Reported(format!(
+    Err(Stopped::Refused(format!(
         "the server reports: {text} ({code})"
     )))
 }
@@ -348,7 +336,7 @@ fn unknown() -> Failure {
 }
 
 /// The result of a query.
-async fn rows(session: &mut Session) -> Result<Rows, Refusal> {
+async fn rows(session: &mut Session) -> Result<Rows, Stopped> {
     let mut rows = Rows::default();
     let first = reported(session.read().await?)?;
     // Of a statement without rows.
@@ -437,15 +425,11 @@ impl Probe for MysqlProbe {
     }
 
     fn check<'a>(&'a self, context: &'a ProbeContext) -> ProbeFuture<'a> {
-        Box::pin(timed(
-            self.reach.timeout,
-            context,
-            async |reading, _| match self.look(context, reading).await {
-                Ok(()) => {}
-                Err(Refusal::Reported(why)) => reading.unmet = Some(why),
-                Err(Refusal::Failed(failure)) => reading.failure = Some(failure),
-            },
-        ))
+        Box::pin(timed(self.reach.timeout, context, async |reading, _| {
+            if let Err(stopped) = self.look(context, reading).await {
+                stopped.record(reading);
+            }
+        }))
     }
 }
 
