@@ -4,7 +4,9 @@ use plimsoll_model::Secret;
 use plimsoll_model::document::{Value, as_text};
 
 use crate::config::file::Context;
-use crate::config::kinds::{Kind, expiry, probe, reach, target, tcp_target};
+use crate::config::kinds::network::{expiry, tcp_target};
+use crate::config::kinds::reach::reach;
+use crate::config::kinds::{Kind, probe, target};
 use crate::config::monitor::Defaults;
 use crate::probe::{MailProtocol, MailSecurity, SmtpProbe, StartTlsProbe};
 

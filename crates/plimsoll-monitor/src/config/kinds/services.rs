@@ -8,10 +8,10 @@ use plimsoll_model::Secret;
 use plimsoll_model::document::{Table, Value, as_text};
 
 use crate::config::file::Context;
-use crate::config::kinds::{
-    AGENT, Kind, authorise, fields, file, of_this_machine, plain_request, probe, reach, target,
-    tcp_target,
-};
+use crate::config::kinds::network::tcp_target;
+use crate::config::kinds::reach::reach;
+use crate::config::kinds::web::{AGENT, authorise, fields, plain_request};
+use crate::config::kinds::{Kind, file, of_this_machine, probe, target};
 use crate::config::monitor::Defaults;
 use crate::probe::{
     AmqpProbe, DockerHost, DockerProbe, GrpcCall, GrpcProbe, KafkaMechanism, KafkaProbe,
