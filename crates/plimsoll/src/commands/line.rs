@@ -74,7 +74,7 @@ Examples:
   plimsoll line --at-least 5000 --rounds 10 --window 10s --pid nginx http://127.0.0.1:8080/
 
 Exit codes: 0 found, or not reached; 1 nothing held, or the line is below --at-least; 2 usage;
-3 could not run; 130 interrupted.";
+3 could not run; 4 the generator was the limit below --at-least; 130 interrupted.";
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Search")]
@@ -333,20 +333,29 @@ fn verdict(line: &Line, at_least: Option<Rate>) -> Result<Exit, Failed> {
         SearchEnd::Interrupted => return Ok(Exit::Interrupted),
         SearchEnd::Generator { .. } | SearchEnd::Most => line.found.held_up_to.unwrap_or(0.0),
     };
-    match at_least {
-        Some(at_least) if reached < at_least.per_second() => Err(Failed {
-            exit: Exit::Objective,
-            problems: vec![Problem::with(
-                "--at-least",
-                format!(
-                    "{}/s was the target, {}/s held",
-                    grouped(at_least.per_second()),
-                    grouped(reached)
-                ),
-            )],
-        }),
-        _ => Ok(Exit::Fine),
-    }
+    let Some(at_least) = at_least.filter(|it| reached < it.per_second()) else {
+        return Ok(Exit::Fine);
+    };
+    let (target, held) = (grouped(at_least.per_second()), grouped(reached));
+    let (exit, problem) = match line.found.ended {
+        SearchEnd::Generator { rate } => {
+            let rate = grouped(rate);
+            let message = format!(
+                "{target}/s was the target, {held}/s held, and at {rate}/s the generator was at its limit"
+            );
+            let hint = "the target may carry more: add threads, or run on another machine";
+            let problem = Problem::with("--at-least", message).hint(hint);
+            (Exit::CannotTell, problem)
+        }
+        _ => {
+            let message = format!("{target}/s was the target, {held}/s held");
+            (Exit::Objective, Problem::with("--at-least", message))
+        }
+    };
+    Err(Failed {
+        exit,
+        problems: vec![problem],
+    })
 }
 
 fn show(progress: &ProgressLine, event: &Event<'_>) {
