@@ -12,18 +12,11 @@ mod new;
 
 mod version;
 
-use std::sync::Arc;
-
 use clap::Subcommand;
-use plimsoll_k6::{ExitCode as K6ExitCode, InspectedScript, Invocation, Overrides, RunControl};
-use plimsoll_model::Clock as _;
-use plimsoll_wire::SystemClock;
+use plimsoll_k6::ExitCode as K6ExitCode;
 
 pub(crate) use self::version::VERSION;
-use super::load::script::flags::{GlobalFlags, SourceFlags, TestType};
-use super::load::script::{
-    Failure, K6RunArgs, end, end_as_k6, load, log_of, refuse_unsupported_of_all, run_as_k6,
-};
+use super::load::script::{K6RunArgs, end, end_as_k6, run_as_k6};
 use crate::exit::Exit;
 use crate::problem::Problem;
 
@@ -58,39 +51,5 @@ pub(crate) fn run(args: &Args) -> Exit {
         K6Command::New(args) => new::run(args).map(done).map_err(other),
         K6Command::Version(args) => version::run(args).map(done).map_err(other),
         K6Command::Cloud(args) => Err(other(cloud::refused(args))),
-    })
-}
-
-/// Runs the initialisation of a script.
-///
-/// - `overrides`: options of the command line.
-fn inspected(
-    source: &SourceFlags,
-    global: &GlobalFlags,
-    test_type: Option<TestType>,
-    overrides: Overrides,
-) -> Result<InspectedScript, Failure> {
-    let config = |problem: Problem| (problem, K6ExitCode::InvalidConfig);
-    let other = |problem: Problem| (problem, K6ExitCode::Other);
-    refuse_unsupported_of_all(source, global).map_err(other)?;
-    let log = log_of(global, SystemClock.now(), None).map_err(config)?;
-    let loaded = load(source, global, test_type, false)?;
-    let goes_on = || false;
-    let invocation = Invocation {
-        overrides,
-        // A script that begins paused can be inspected.
-        control: Some(RunControl::default()),
-        ..loaded.invocation(
-            Arc::new(move |level, text, origin| log.write(level, text, origin)),
-            &goes_on,
-        )
-    };
-    plimsoll_k6::inspect(&invocation).map_err(|outcome| {
-        let message = if outcome.message.is_empty() {
-            format!("{} cannot be initialised", source.script)
-        } else {
-            outcome.message
-        };
-        (Problem::new(message), outcome.exit)
     })
 }

@@ -306,6 +306,16 @@ fn options_are_inspected_as_by_k6() {
         (&whole["maxVUs"], &whole["totalDuration"]),
         (&4.into(), &"2m1.5s".into())
     );
+    let script = folder.path().join("script.js");
+    let script = script.to_str().unwrap();
+    let checked = plimsoll(&["load", "--check", "-u", "7", "-d", "5s", script]);
+    let checked = checked.exits(0).json();
+    let scenario = &checked["scenarios"]["default"];
+    assert_eq!(scenario["executor"], "constant-vus");
+    assert_eq!(
+        (&checked["maxVUs"], &checked["totalDuration"]),
+        (&7.into(), &"35s".into())
+    );
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::io::{self, BufWriter};
 use plimsoll_k6::ExitCode as K6ExitCode;
 
 use super::super::load::script::flags::{GlobalFlags, OverrideFlags, SourceFlags, TestType};
+use super::super::load::script::inspect::inspected;
 use super::super::load::script::{Failure, overrides};
-use super::inspected;
 use crate::problem::Problem;
 
 /// Write a script with its modules, files and options to a tar file
@@ -39,7 +39,7 @@ pub(crate) struct Args {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let invalid = |problem: Problem| (problem, K6ExitCode::InvalidConfig);
     let overrides = overrides(&args.overrides, &args.source, &args.global).map_err(invalid)?;
-    let inspection = inspected(&args.source, &args.global, args.test_type, overrides)?;
+    let inspection = inspected(&args.source, &args.global, args.test_type, overrides, None)?;
     let mut archive = inspection.archive;
     if args.exclude_env_vars {
         archive.leave_out_variables();

@@ -1,11 +1,10 @@
 //! `k6 inspect`: the options of a script, as JSON.
 
-use plimsoll_k6::{ExitCode as K6ExitCode, go_duration};
-use serde_json::json;
+use plimsoll_k6::ExitCode as K6ExitCode;
 
 use super::super::load::script::flags::{GlobalFlags, OverrideFlags, SourceFlags, TestType};
+use super::super::load::script::inspect::{inspected, requirements};
 use super::super::load::script::{Failure, overrides};
-use super::inspected;
 use crate::problem::Problem;
 use crate::terminal;
 
@@ -37,19 +36,12 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     } else {
         plimsoll_k6::Overrides::default()
     };
-    let inspection = inspected(source, global, args.test_type, overrides)?;
-    let mut shown = if args.execution_requirements {
-        inspection.derived
+    let inspection = inspected(source, global, args.test_type, overrides, None)?;
+    let shown = if args.execution_requirements {
+        requirements(inspection)
     } else {
         inspection.options
     };
-    if args.execution_requirements
-        && let Some(shown) = shown.as_object_mut()
-    {
-        let duration = go_duration(inspection.plan.duration);
-        shown.insert("totalDuration".to_owned(), json!(duration));
-        shown.insert("maxVUs".to_owned(), json!(inspection.plan.most_vus));
-    }
     terminal::print(&format!("{shown:#}"))
         .map_err(|error| (Problem::new(error.to_string()), K6ExitCode::Other))
 }
