@@ -96,36 +96,54 @@ impl Facts<'_> {
     }
 
     fn not_run(&self) -> Option<String> {
-        let delay = self.run_delay.filter(|delay| self.is_much(*delay))?;
+        let delay = self.run_delay?;
+        let moved = self.moved_by(delay)?;
         Some(format!(
-            "a worker of the generator was ready and not run for {} ({}): others used its core. Give it \
-             cores of its own (--cores), or stop what else runs",
+            "a worker of the generator was ready and not run for {} ({}){moved}: others used its core. Give \
+             it cores of its own (--cores), or stop what else runs",
             DurationText(delay),
             self.share_text(delay),
         ))
     }
 
     fn throttled(&self) -> Option<String> {
-        let stopped = self.throttled.filter(|time| self.is_much(*time))?;
+        let stopped = self.throttled?;
+        let moved = self.moved_by(stopped)?;
         Some(format!(
-            "the control group of the generator was throttled for {} ({}): raise its limit on processor \
-             time, or lower the load",
+            "the control group of the generator was throttled for {} ({}){moved}: raise its limit on \
+             processor time, or lower the load",
             DurationText(stopped),
             self.share_text(stopped),
         ))
     }
 
+    /// What a time without a core may have moved, in words that follow it: nothing more than it says by itself where it is
+    /// much of the window; `None` if it moved nothing.
+    fn moved_by(&self, time: Duration) -> Option<String> {
+        if self.is_much(time) {
+            return Some(String::new());
+        }
+        let percentile = self.moved_at_worst(time)?;
+        Some(format!(
+            ", and {percentile} is of so few requests that this may have moved it"
+        ))
+    }
+
     /// A share that is nothing to a long run may be the 99th percentile of a short one.
     fn stolen(&self) -> Option<String> {
-        // When it was taken is not known: at worst all at once.
-        let mut stalls = Stalls::default();
-        stalls.record(self.stolen);
-        let moved = self.moved_percentile(stalls)?;
+        let moved = self.moved_at_worst(self.stolen)?;
         Some(format!(
             "the hypervisor took {} of the processor time, and {moved} is of so few requests that this may \
              have moved it: repeat the run, or make it longer",
             DurationText(self.stolen),
         ))
+    }
+
+    /// The lowest percentile that a time may have moved of which it is not known when it was: at worst all at once.
+    fn moved_at_worst(&self, time: Duration) -> Option<&'static str> {
+        let mut stalls = Stalls::default();
+        stalls.record(time);
+        self.moved_percentile(stalls)
     }
 
     /// The lowest percentile shown of which a stall may be more than a tenth.
@@ -296,8 +314,19 @@ mod tests {
             "{warnings:?}"
         );
         facts.run_delay = Some(millis(99));
+        facts.throttled = Some(millis(90));
+        let warnings = facts.warnings();
+        assert!(
+            warnings[0].contains("99.0 ms (1.98 % of the window), and p99 is of so few requests"),
+            "{warnings:?}"
+        );
+        assert!(
+            warnings[1].contains("throttled for 90.0 ms (1.80 % of the window), and p99 is"),
+            "{warnings:?}"
+        );
+        facts.run_delay = Some(millis(9));
         facts.throttled = None;
-        assert_eq!(facts.warnings(), [""; 0]);
+        assert_eq!(facts.warnings(), [""; 0], "less than a tenth of p99");
     }
 
     #[test]

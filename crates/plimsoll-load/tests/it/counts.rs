@@ -8,7 +8,9 @@ use plimsoll_model::{FailureKind, Phase, RequestNames};
 use plimsoll_testkit::{HELLO, Origin, Script, Step};
 use proptest::prelude::*;
 
-use crate::fixture::{closed, failures, go, lasting, millis, open, plan, request, requests};
+use crate::fixture::{
+    closed, failures, go, jittered, lasting, millis, open, plan, request, requests,
+};
 
 fn answer(status: u16) -> Vec<u8> {
     format!("HTTP/1.1 {status} X\r\ncontent-length: 2\r\n\r\nok").into_bytes()
@@ -125,11 +127,13 @@ fn any_script() -> impl Strategy<Value = Script> {
 }
 
 fn any_pacing() -> impl Strategy<Value = Pacing> {
-    prop_oneof![
-        Just(closed()),
-        Just(open(1_000.0, Spacing::Even, OnFull::Queue)),
-        Just(open(1_000.0, Spacing::Poisson, OnFull::Drop)),
-    ]
+    let spacing = prop_oneof![Just(Spacing::Even), Just(Spacing::Poisson)];
+    let on_full = prop_oneof![Just(OnFull::Queue), Just(OnFull::Drop)];
+    let open = (spacing, on_full, prop_oneof![Just(0), 1..100_u64]);
+    let open = open.prop_map(|(spacing, on_full, jitter)| {
+        jittered(open(1_000.0, spacing, on_full), millis(jitter))
+    });
+    prop_oneof![1 => Just(closed()), 3 => open]
 }
 
 proptest! {
@@ -148,7 +152,7 @@ proptest! {
         let origin = Origin::builder()
             .script(move |number| scripts[usize::try_from(number % count).unwrap()].clone())
             .start();
-        let is_open = !matches!(pacing, Pacing::Closed { .. });
+        let is_even = matches!(pacing, Pacing::Open { spacing: Spacing::Even, .. });
         let summary = go(&RunPlan {
             pacing,
             keep_alive,
@@ -163,8 +167,9 @@ proptest! {
         let counts = summary.counts;
         prop_assert!(counts.aborted <= 4);
         prop_assert_eq!(counts.failed_status, summary.statuses.get(&503).copied().unwrap_or(0));
-        if is_open && summary.load.model != plimsoll_model::LoadModel::Closed {
-            prop_assert!(counts.started + counts.dropped + counts.missed > 0);
+        if is_even {
+            // A thousand a second, for 80 ms.
+            prop_assert_eq!(counts.intended(), 80, "{:?}", counts);
         }
         prop_assert!(summary.bytes_received <= 80 * 1024 * 1024);
     }

@@ -91,6 +91,14 @@ pub(crate) fn open(per_second: f64, spacing: Spacing, on_full: OnFull) -> Pacing
     }
 }
 
+/// The same with each arrival later by a random time up to `jitter`.
+pub(crate) fn jittered(mut pacing: Pacing, by: Duration) -> Pacing {
+    if let Pacing::Open { jitter, .. } = &mut pacing {
+        *jitter = by;
+    }
+    pacing
+}
+
 pub(crate) fn requests(number: u64) -> StopRule {
     StopRule {
         requests: Some(number),

@@ -6,7 +6,7 @@ use plimsoll_load::{Observation, OnFull, Pacing, RunPlan, Spacing};
 use plimsoll_model::{FailureKind, LoadModel, Phase, Threshold};
 use plimsoll_testkit::{Origin, Script, Step, eventually};
 
-use crate::fixture::{failures, go, lasting, millis, open, plan, requests, watched};
+use crate::fixture::{failures, go, jittered, lasting, millis, open, plan, requests, watched};
 
 #[test]
 fn every_arrival_of_the_schedule_is_made() {
@@ -138,8 +138,8 @@ fn arrivals_are_dropped_where_nothing_is_free() {
             ..plan(&origin.url("/"))
         });
         let counts = summary.counts;
-        let planned = counts.started + counts.dropped + counts.missed;
-        assert_eq!(planned, 400, "{counts:?}");
+        let intended = counts.started + counts.dropped + counts.missed;
+        assert_eq!(intended, 400, "{counts:?}");
         counts
     };
     origin.stall();
@@ -237,22 +237,7 @@ fn jitter_loses_no_arrival_of_the_window() {
     let origin = Origin::hello();
     for (warm_up, jitter) in [(0, 150), (100, 150), (100, 1_000)] {
         let summary = go(&RunPlan {
-            pacing: match open(1_000.0, Spacing::Even, OnFull::Queue) {
-                Pacing::Open {
-                    profile,
-                    spacing,
-                    burst,
-                    on_full,
-                    ..
-                } => Pacing::Open {
-                    profile,
-                    spacing,
-                    burst,
-                    jitter: millis(jitter),
-                    on_full,
-                },
-                closed @ Pacing::Closed { .. } => closed,
-            },
+            pacing: jittered(open(1_000.0, Spacing::Even, OnFull::Queue), millis(jitter)),
             connections: 50,
             warm_up: millis(warm_up),
             stop: lasting(millis(400)),

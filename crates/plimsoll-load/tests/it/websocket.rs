@@ -9,7 +9,7 @@ use plimsoll_model::{FailureKind, Phase, Protocol};
 use plimsoll_testkit::{Origin, WebSocketAnswer, WebSocketHandshake, WebSocketOrigin, eventually};
 use plimsoll_wire::ws::{Limits, MessageKind};
 
-use crate::fixture::{failures, go, millis, open, plan, requests};
+use crate::fixture::{failures, go, lasting, millis, open, plan, requests};
 
 /// Ten round trips on two connections.
 pub(crate) fn websocket(origin: &WebSocketOrigin) -> RunPlan {
@@ -69,6 +69,20 @@ fn a_number_of_round_trips_is_made_exactly() {
         eventually(|| origin.close_frames() == connections as u64);
         eventually(|| origin.open_connections() == 0);
     }
+}
+
+#[test]
+fn a_connection_that_is_left_between_two_messages_is_no_abort() {
+    let origin = WebSocketOrigin::echo();
+    let summary = go(&RunPlan {
+        pacing: open(20.0, Spacing::Even, OnFull::Queue),
+        connections: 4,
+        stop: lasting(millis(300)),
+        ..websocket(&origin)
+    });
+    assert_eq!(summary.counts.intended(), 6, "{:?}", summary.counts);
+    assert_eq!(summary.counts.ok, 6, "{:?}", summary.failures);
+    assert_eq!((summary.counts.aborted, summary.counts.errors()), (0, 0));
 }
 
 #[test]
