@@ -27,7 +27,7 @@ use self::judge::{Row, rows};
 use self::server::Running;
 use self::setup::{Load, Setup};
 use self::table::Table;
-use self::truth::{Truth, start};
+use self::truth::{Allowed, Truth, start};
 use crate::bench::target_directory;
 use crate::clock::{now, wait};
 use crate::step;
@@ -44,12 +44,12 @@ pub(crate) struct Arguments {
     #[arg(long)]
     list: bool,
 
-    /// Test this program instead of building one
+    /// Test this program, of that profile, instead of building one
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
 
     /// Build with this profile
-    #[arg(long, default_value = "dev", conflicts_with = "program")]
+    #[arg(long, default_value = "dev")]
     profile: String,
 
     /// Print every comparison, not only those that are marked or wrong
@@ -78,13 +78,17 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     let target = target_directory(root)?;
     let program = program(root, &target, arguments)?;
     let folder = target.join(format!("gauntlet-{}", std::process::id()));
+    let allowed = match arguments.profile.as_str() {
+        "dev" => Allowed::DEV,
+        _ => Allowed::OPTIMISED,
+    };
     prioritise();
     let mut table = Table::default();
     for (number, setup) in setups.iter().enumerate() {
         let place = folder.join(setup.name);
         fs::create_dir_all(&place).map_err(|error| error.to_string())?;
         println!("[{}/{}] {}", number + 1, setups.len(), setup.name);
-        match compare(setup, &program, &place) {
+        match compare(setup, &program, &place, allowed) {
             Ok(rows) => {
                 table::print(&rows, arguments.all);
                 table.add(setup, &rows);
@@ -135,7 +139,12 @@ fn prioritise() {
 }
 
 /// Runs one set-up, and compares.
-fn compare(setup: &Setup, program: &Path, folder: &Path) -> Result<Vec<Row>, Unavailable> {
+fn compare(
+    setup: &Setup,
+    program: &Path,
+    folder: &Path,
+    allowed: Allowed,
+) -> Result<Vec<Row>, Unavailable> {
     let server = Running::start(setup.served, program, folder)?;
     let called = call(
         program,
@@ -156,7 +165,8 @@ fn compare(setup: &Setup, program: &Path, folder: &Path) -> Result<Vec<Row>, Una
     let outputs = Outputs::read(&out, &called.terminal, is_script)
         .map_err(|Failure(message)| format!("{message}\n{}", called.errors))?;
     let start = start(setup, &log, &outputs.json, wall).ok_or("no request arrived")?;
-    let truth = Truth::new(setup, &log, &outputs.json, start, server.wire_bytes());
+    let wire = server.wire_bytes();
+    let truth = Truth::new(setup, &log, &outputs.json, start, wire, allowed);
     Ok(rows(setup, &truth, &outputs, called.exit))
 }
 

@@ -31,6 +31,8 @@ pub(super) enum Served {
     Tls(Behaviour, Duration),
     /// On one address of several: the others refuse connections.
     OneOfTwoAddresses(Behaviour),
+    /// On 127.0.0.9 too.
+    TwoAddresses(Behaviour),
 }
 
 /// A server that runs until the value is dropped.
@@ -38,6 +40,7 @@ pub(super) struct Running {
     log: SharedLog,
     is_over: Arc<AtomicBool>,
     address: SocketAddr,
+    other_address: Option<SocketAddr>,
     tls: Option<(Relay, Terminator)>,
 }
 
@@ -55,14 +58,22 @@ impl Running {
             log: log.clone(),
             is_over: Arc::clone(&is_over),
             address,
+            other_address: None,
             tls: None,
         };
+        if let Served::TwoAddresses(behaviour) = served {
+            let other = TcpListener::bind(("127.0.0.9", address.port())).map_err(cannot)?;
+            running.other_address = Some(other.local_addr().map_err(cannot)?);
+            let (log, is_over) = (log.clone(), Arc::clone(&is_over));
+            thread::spawn(move || http1::serve(&other, behaviour, &log, &is_over));
+        }
         match served {
             Served::Http2(behaviour) => {
                 thread::spawn(move || http2::serve(&listener, behaviour, &log, &is_over));
             }
             Served::Http1(behaviour)
             | Served::OneOfTwoAddresses(behaviour)
+            | Served::TwoAddresses(behaviour)
             | Served::Tls(behaviour, _) => {
                 thread::spawn(move || http1::serve(&listener, behaviour, &log, &is_over));
             }
@@ -110,7 +121,12 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
-        // Wakes the loop that accepts; there is nobody to hear of a failure.
-        TcpStream::connect(self.address).ok();
+        // Wakes the loops that accept; there is nobody to hear of a failure.
+        for address in [Some(self.address), self.other_address]
+            .into_iter()
+            .flatten()
+        {
+            TcpStream::connect(address).ok();
+        }
     }
 }

@@ -9,13 +9,29 @@ use super::server::behaviour::Behaviour;
 use super::server::log::{Ending, Entry, Log};
 use super::setup::{Begins, Bytes, Cut, Load, Setup, Timed, Unanswered};
 
-/// What the way between server and generator may add to a duration: loopback, two system calls and two wake-ups on
-/// either side, in a debug build. The log of a server begins when it has read a request and ends when it has written
-/// the response.
-pub(super) const TRANSPORT: Duration = Duration::from_millis(2);
+/// What a duration may have beside the tolerance.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Allowed {
+    /// What the way between server and generator adds: loopback, two system calls and two wake-ups on either side. The log of a
+    /// server begins when it has read a request and ends when it has written the response.
+    transport: Duration,
+    /// What the cryptography of a TLS handshake adds.
+    cryptography: Duration,
+}
 
-/// What may add to a TLS handshake: its cryptography, in a debug build.
-pub(super) const CRYPTOGRAPHY: Duration = Duration::from_millis(20);
+impl Allowed {
+    /// For a program that is optimised.
+    pub(super) const OPTIMISED: Self = Self {
+        transport: Duration::from_micros(500),
+        cryptography: Duration::from_millis(5),
+    };
+
+    /// For one of tests.
+    pub(super) const DEV: Self = Self {
+        transport: Duration::from_millis(2),
+        cryptography: Duration::from_millis(20),
+    };
+}
 
 /// Responses written this close to the end of the window may count for it or not.
 const EDGE: Duration = Duration::from_millis(8);
@@ -37,10 +53,15 @@ pub(super) struct Truth {
 }
 
 /// The percentiles that are compared: from the intended and from the actual start.
-const PERCENTILES: [(&str, &str, f64); 3] = [
+const PERCENTILES: [(&str, &str, f64); 8] = [
+    ("min", "started min", 0.0),
     ("p50", "started p50", 0.5),
+    ("p75", "started p75", 0.75),
     ("p90", "started p90", 0.9),
+    ("p95", "started p95", 0.95),
     ("p99", "started p99", 0.99),
+    ("p99.9", "started p99.9", 0.999),
+    ("max", "started max", 1.0),
 ];
 
 /// A request as its client should see it.
@@ -69,6 +90,7 @@ impl Truth {
         summary: &Summary,
         start: Instant,
         wire: Option<(u64, u64)>,
+        allowed: Allowed,
     ) -> Self {
         let seen = seen(setup, log, start + summary.window + setup.known.grace);
         let mut truth = Self::default();
@@ -81,7 +103,7 @@ impl Truth {
             [rows, used.len() as u64, different.len() as u64]
         });
         truth.throughput(setup, &seen, summary, start);
-        truth.durations(setup, &seen, summary, start);
+        truth.durations(setup, &seen, summary, start, allowed);
         truth
     }
 
@@ -190,10 +212,17 @@ impl Truth {
         }
     }
 
-    fn durations(&mut self, setup: &Setup, seen: &[Seen<'_>], summary: &Summary, start: Instant) {
+    fn durations(
+        &mut self,
+        setup: &Setup,
+        seen: &[Seen<'_>],
+        summary: &Summary,
+        start: Instant,
+        allowed: Allowed,
+    ) {
         if let Served::Tls(_, hold) = setup.served {
             let micros = hold.as_secs_f64() * 1e6;
-            self.times.push(("tls p50", micros, CRYPTOGRAPHY));
+            self.times.push(("tls p50", micros, allowed.cryptography));
         }
         if setup.known.timed == Timed::Unknown || summary.value("warm-up") > 0.0 {
             return;
@@ -233,7 +262,14 @@ impl Truth {
         for (of_intended, of_started, fraction) in PERCENTILES {
             for (name, times) in [(of_started, &started), (of_intended, &intended)] {
                 let time = nearest_rank(times, fraction);
-                self.times.extend(time.map(|time| (name, time, TRANSPORT)));
+                self.times
+                    .extend(time.map(|time| (name, time, allowed.transport)));
+            }
+        }
+        for (name, times) in [("started mean", &started), ("mean", &intended)] {
+            let mean = times.iter().sum::<f64>() / times.len() as f64;
+            if !times.is_empty() {
+                self.times.push((name, mean, allowed.transport));
             }
         }
     }

@@ -37,7 +37,7 @@ const COUNTS: [(&str, &str); 11] = [
 ];
 
 /// Names of durations here and in the document.
-const TIMES: [(&str, &str, &str); 8] = [
+const TIMES: [(&str, &str, &str); 9] = [
     ("p50", "started p50", "p50_us"),
     ("p90", "started p90", "p90_us"),
     ("p99", "started p99", "p99_us"),
@@ -46,6 +46,7 @@ const TIMES: [(&str, &str, &str); 8] = [
     ("min", "started min", "min_us"),
     ("p75", "started p75", "p75_us"),
     ("p95", "started p95", "p95_us"),
+    ("p99.9", "started p99.9", "p99_9_us"),
 ];
 
 impl Summary {

@@ -87,6 +87,19 @@ pub(super) const SETUPS: &[Setup] = &[
         ..SETUP
     },
     Setup {
+        name: "two-addresses",
+        about: "a name with two addresses that both answer",
+        served: Served::TwoAddresses(SLOW),
+        load: Load::Flags(
+            "-c 4 -z 1s --disable-keepalive --resolve two.test:{port}:127.0.0.9 --resolve two.test:{port}:127.0.0.1 http://two.test:{port}/",
+        ),
+        known: Known {
+            bytes: Bytes::Unknown,
+            ..KNOWN
+        },
+        ..SETUP
+    },
+    Setup {
         name: "tls",
         about: "over TLS, with one handshake for each connection",
         served: Served::Tls(SLOW, millis(0)),
