@@ -7,7 +7,7 @@ use plimsoll_model::Phase;
 use plimsoll_wire::tls::{TlsSettings, Trust};
 use url::Url;
 
-use crate::server::probe::{Answer, ProbeError, answer};
+use crate::server::probe::{Answer, COMPARED_LIMIT, ProbeError, answer};
 
 /// Time for one answer.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -17,20 +17,24 @@ const WITHIN: Duration = Duration::from_secs(10);
 pub(super) enum Asked {
     /// Both requests were answered.
     Answered(Answers),
-    /// The content is longer than is looked at.
-    Long,
     /// Its certificate is not trusted; load generators may trust others.
     Untrusted,
 }
 
 /// What an operand answered, twice: content that changes from one request to the next is not compared.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Answers {
-    status: u16,
-    /// `None` if it changes.
-    length: Option<usize>,
-    /// `None` if it changes.
-    content: Option<Vec<u8>>,
+pub(super) enum Answers {
+    /// The content is longer than is looked at.
+    Long,
+    /// The whole of it was looked at.
+    Whole {
+        /// Of the first answer.
+        status: u16,
+        /// `None` if it changes.
+        length: Option<usize>,
+        /// `None` if it changes.
+        content: Option<Vec<u8>>,
+    },
 }
 
 impl Answers {
@@ -52,7 +56,7 @@ impl Answers {
         let both = ask().and_then(|first| Ok(first.zip(ask()?)));
         match both {
             Ok(Some((first, second))) => Ok(Asked::Answered(Self::new(first, &second))),
-            Ok(None) => Ok(Asked::Long),
+            Ok(None) => Ok(Asked::Answered(Self::Long)),
             Err(ProbeError::Fetch(FetchError::Failed(failure))) if failure.phase == Phase::Tls => {
                 Ok(Asked::Untrusted)
             }
@@ -62,7 +66,7 @@ impl Answers {
 
     fn new(first: Answer, second: &Answer) -> Self {
         let length = first.content.len();
-        Self {
+        Self::Whole {
             status: first.status,
             length: (length == second.content.len()).then_some(length),
             content: Some(first.content).filter(|content| *content == second.content),
@@ -71,23 +75,55 @@ impl Answers {
 
     /// What is different, in words that follow the name of the operand: of `self`, and of `other`.
     pub(super) fn difference(&self, other: &Self) -> Option<(String, String)> {
-        if self.status != other.status {
-            let text = |status: u16| format!("answers with status {status}");
-            return Some((text(self.status), text(other.status)));
+        let (
+            Self::Whole {
+                status,
+                length,
+                content,
+            },
+            Self::Whole {
+                status: other_status,
+                length: other_length,
+                content: other_content,
+            },
+        ) = (self, other)
+        else {
+            return (self.is_long() != other.is_long()).then(|| (self.size(), other.size()));
+        };
+        if status != other_status {
+            let text = |status: &u16| format!("answers with status {status}");
+            return Some((text(status), text(other_status)));
         }
-        if let (Some(own), Some(others)) = (self.length, other.length)
+        if let (Some(own), Some(others)) = (length, other_length)
             && own != others
         {
-            let text = |length: usize| format!("answers with {length} bytes");
+            let text = |length: &usize| format!("answers with {length} bytes");
             return Some((text(own), text(others)));
         }
-        let (own, others) = (self.content.as_ref()?, other.content.as_ref()?);
+        let (own, others) = (content.as_ref()?, other_content.as_ref()?);
         let at = own
             .iter()
             .zip(others)
             .position(|(own, others)| own != others)?;
         let text = || format!("answers with other content from byte {at} on");
         Some((text(), text()))
+    }
+}
+
+impl Answers {
+    /// Whether the content is longer than is looked at.
+    pub(super) fn is_long(&self) -> bool {
+        matches!(self, Self::Long)
+    }
+
+    /// How much was answered, in words that follow the name of the operand.
+    fn size(&self) -> String {
+        match self {
+            Self::Long => format!("answers with more than {COMPARED_LIMIT} bytes"),
+            Self::Whole { status, .. } => {
+                format!("answers with at most {COMPARED_LIMIT}, with status {status}")
+            }
+        }
     }
 }
 
@@ -120,6 +156,14 @@ mod tests {
             difference(&same("abc"), &same("axc")).unwrap(),
             "answers with other content from byte 1 on"
         );
+        assert_eq!(
+            Answers::Long.difference(&answers(500, ["abc", "abc"])),
+            Some((
+                "answers with more than 1048576 bytes".to_owned(),
+                "answers with at most 1048576, with status 500".to_owned()
+            ))
+        );
+        assert_eq!(Answers::Long.difference(&Answers::Long), None);
         // A clock in the content, and a counter that gets longer.
         assert_eq!(
             difference(&answers(200, ["at 1", "at 2"]), &same("at 9")),

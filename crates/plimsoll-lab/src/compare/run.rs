@@ -183,6 +183,12 @@ pub fn compare(
             .to_owned(),
         );
     }
+    if run.is_long {
+        conditions.warnings.push(
+            "whether the operands answer alike is not known: their answers are longer than the 1 MiB that are compared"
+                .to_owned(),
+        );
+    }
     Comparison::from_trials(plan, trials, rounds, self_test, conditions)
 }
 
@@ -276,6 +282,8 @@ struct Run<'a> {
     answers: Option<Answers>,
     /// Whether the answers of an operand were not compared for want of trust.
     is_untrusted: bool,
+    /// Whether an answer was longer than is compared.
+    is_long: bool,
 }
 
 enum RunError {
@@ -327,6 +335,7 @@ impl<'a> Run<'a> {
             own: own.collect::<Result<_, _>>()?,
             answers: None,
             is_untrusted: false,
+            is_long: false,
         })
     }
 
@@ -387,12 +396,12 @@ impl<'a> Run<'a> {
         })?;
         let answers = match asked {
             Asked::Answered(answers) => answers,
-            Asked::Long => return Ok(()),
             Asked::Untrusted => {
                 self.is_untrusted = true;
                 return Ok(());
             }
         };
+        self.is_long |= answers.is_long();
         let Some(first) = &self.answers else {
             self.answers = Some(answers);
             return Ok(());

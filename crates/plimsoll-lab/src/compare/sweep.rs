@@ -187,6 +187,7 @@ fn write_all(out: &mut String, sweep: &Sweep, format: TextFormat) -> fmt::Result
         rows: sweep.rows().into_iter().map(row).collect(),
         has_names: true,
         dispensable: &[],
+        emphasised: &[],
     };
     table.write(out, format)?;
     writeln!(out)?;

@@ -171,6 +171,7 @@ fn write_operands(out: &mut String, comparison: &Comparison, format: TextFormat)
         rows: rows.collect(),
         has_names: true,
         dispensable: &dispensable,
+        emphasised: &[],
     };
     table.write(out, format)
 }

@@ -17,7 +17,7 @@ use url::Url;
 const CONTENT_LIMIT: u64 = 64 * 1024;
 
 /// The same where the content of one server is compared with that of another.
-const COMPARED_LIMIT: u64 = 1024 * 1024;
+pub(crate) const COMPARED_LIMIT: u64 = 1024 * 1024;
 
 /// Why a server does not answer as it should.
 #[derive(Debug, thiserror::Error)]
