@@ -1,6 +1,8 @@
 //! A table of text that fits the terminal: what it can spare is left out first.
 
-use std::fmt::{self, Write};
+use std::fmt::{self, Write as _};
+
+use plimsoll_report::text::Emphasis;
 
 use crate::wording::TextFormat;
 
@@ -15,6 +17,19 @@ pub(crate) struct TextTable<'a> {
     pub(crate) has_names: bool,
     /// Columns that may be left out, the first one first.
     pub(crate) dispensable: &'a [usize],
+    /// Cells that stand out, by row and column.
+    pub(crate) emphasised: &'a [(usize, usize, Emphasis)],
+}
+
+/// Where cells stand.
+#[derive(Debug)]
+struct Layout {
+    /// Columns that are not left out.
+    shown: Vec<usize>,
+    /// Characters of each column.
+    widths: Vec<usize>,
+    /// Spaces between columns.
+    gap: usize,
 }
 
 /// Characters of a name that are kept in any case.
@@ -34,9 +49,17 @@ impl TextTable<'_> {
             let room = format.columns().saturating_sub(others).max(LEAST_OF_NAME);
             widths[*name] = widths[*name].min(room);
         }
-        self.write_row(out, &self.headings, &shown, &widths, gap)?;
-        for row in &self.rows {
-            self.write_row(out, row, &shown, &widths, gap)?;
+        let layout = Layout { shown, widths, gap };
+        self.write_row(out, &self.headings, &layout, &|_, text| text)?;
+        for (number, row) in self.rows.iter().enumerate() {
+            let style = |column: usize, text: String| {
+                let mut emphasised = self.emphasised.iter();
+                match emphasised.find(|(row, at, _)| (*row, *at) == (number, column)) {
+                    Some((.., emphasis)) => format.style.apply(*emphasis, &text),
+                    None => text,
+                }
+            };
+            self.write_row(out, row, &layout, &style)?;
         }
         Ok(())
     }
@@ -71,22 +94,21 @@ impl TextTable<'_> {
         &self,
         out: &mut String,
         row: &[String],
-        shown: &[usize],
-        widths: &[usize],
-        gap: usize,
+        layout: &Layout,
+        style: &dyn Fn(usize, String) -> String,
     ) -> fmt::Result {
         let mut line = String::new();
-        for (place, &column) in shown.iter().enumerate() {
-            let (cell, width) = (&row[column], widths[column]);
+        for (place, &column) in layout.shown.iter().enumerate() {
+            let (cell, width) = (&row[column], layout.widths[column]);
             if place > 0 {
-                line.push_str(&" ".repeat(gap));
+                line.push_str(&" ".repeat(layout.gap));
             }
-            if column == 0 && self.has_names {
-                let name = shortened(cell, width);
-                write!(line, "{name:<width$}")?;
+            let padded = if column == 0 && self.has_names {
+                format!("{:<width$}", shortened(cell, width))
             } else {
-                write!(line, "{cell:>width$}")?;
-            }
+                format!("{cell:>width$}")
+            };
+            line.push_str(&style(column, padded));
         }
         writeln!(out, "{}", line.trim_end())
     }
@@ -121,6 +143,7 @@ mod tests {
             ],
             has_names: true,
             dispensable: &[2],
+            emphasised: &[],
         };
         let mut text = String::new();
         let format = TextFormat {

@@ -220,7 +220,8 @@ fn memory(line: &Line) -> Option<Plot> {
         lines: vec![PlotLine {
             label: "peak".to_owned(),
             points,
-            is_dots: false,
+            // Windows of the search and of its confirmation have different lengths.
+            is_dots: true,
         }],
         shaded: Vec::new(),
         bands: Vec::new(),
@@ -285,8 +286,8 @@ fn worst(line: &Line, window: &Window) -> Option<f64> {
 fn scaling(line: &Line) -> Option<Plot> {
     let usl = line.usl?;
     let points: Vec<(f64, Option<f64>)> = line
-        .windows
-        .iter()
+        .searched()
+        .into_iter()
         .filter_map(|window| Some((window.in_flight?, Some(window.throughput))))
         .collect();
     let most = points.iter().map(|(n, _)| *n).fold(0.0, f64::max);

@@ -4,7 +4,7 @@ use plimsoll_model::{ByteSize, counted, three_figures};
 use plimsoll_observe::{LockWaits, MemoryStall};
 
 use super::outcome::{Line, Window};
-use super::search::{Purpose, SearchEnd};
+use super::search::SearchEnd;
 use crate::statistics::median;
 
 /// From this share of what there is on, in percent, all of it is taken to be used: a mean never reaches the maximum.
@@ -25,9 +25,8 @@ pub(super) fn limit(line: &Line) -> Option<String> {
         return None;
     }
     let broken: Vec<&Window> = line
-        .windows
-        .iter()
-        .filter(|window| window.planned.purpose != Purpose::Confirm)
+        .searched()
+        .into_iter()
         .filter(|window| !window.seen.held && !window.seen.generator_limited)
         .collect();
     let cores = match line.conditions.pinning.target.len() {
@@ -137,6 +136,7 @@ mod tests {
     use plimsoll_observe::{BusyThread, Waits};
 
     use super::super::outcome::tests::line_with;
+    use super::super::search::Purpose;
     use super::*;
 
     fn line(cores: usize, broken: impl Fn(&mut Window)) -> Line {

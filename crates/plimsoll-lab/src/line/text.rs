@@ -89,6 +89,7 @@ fn write_rows(out: &mut String, format: TextFormat, windows: Vec<&Window>) -> fm
             .collect(),
         has_names: false,
         dispensable: &dispensable,
+        emphasised: &[],
     };
     table.write(out, format)?;
     if rows.iter().any(|row| row.generator_limited > 0) {

@@ -404,6 +404,11 @@ impl Matrix {
         self.conditions.warnings.extend(warnings);
     }
 
+    /// Cells that served a smaller share of their requests than others of their row, so that they are not compared with them.
+    pub fn not_comparable(&self) -> usize {
+        self.count(|cell| cell.errors() > 0 && !self.is_comparable(cell))
+    }
+
     /// Whether a cell served as large a share of its requests as the best one of its row.
     fn is_comparable(&self, cell: &CellResult) -> bool {
         let share = cell.error_share();

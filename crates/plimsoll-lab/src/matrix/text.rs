@@ -1,4 +1,4 @@
-//! A matrix as text for a terminal, about 100 columns wide.
+//! A matrix as text for a terminal, as wide as the terminal.
 
 use std::fmt::{self, Write};
 
@@ -6,6 +6,7 @@ use plimsoll_model::counted;
 
 use super::outcome::{CellResult, Figure, Matrix};
 use super::table::{cell, limit, load, percent, remark, size, winners};
+use crate::text_table::TextTable;
 use crate::wording::{TextFormat, write_machine, write_wrapped};
 
 /// A block for each row, the winners, the conditions; ends with a line break.
@@ -56,43 +57,71 @@ fn write_row(
     let row: Vec<&CellResult> = matrix.row(size, load_index).collect();
     let connections = row.first().map_or(0, |cell| cell.connections);
     writeln!(out, "\n  {}", load(&matrix.loads[load_index], connections))?;
-    writeln!(
-        out,
-        "  {:<14}{:>7}{:>6}{:>10}{:>6}{:>8}{:>8}{:>8}{:>6}{:>9}{:>5}  limit",
-        "", "µs/req", "±%", "req/s", "±%", "p50", "p99", "p99.9", "CPU %", "peak RSS", "fds"
-    )?;
-    for result in row {
-        let name: String = matrix.targets[result.cell.target]
-            .0
-            .chars()
-            .take(13)
-            .collect();
-        if result.measured().count() > 0 {
-            writeln!(
-                out,
-                "  {name:<14}{:>7}{:>6}{:>10}{:>6}{:>8}{:>8}{:>8}{:>6}{:>9}{:>5}  {}",
-                cell(result, Figure::CpuUsPerRequest),
-                percent(result, Figure::CpuUsPerRequest),
-                cell(result, Figure::RequestsPerSecond),
-                percent(result, Figure::RequestsPerSecond),
-                cell(result, Figure::P50Us),
-                cell(result, Figure::P99Us),
-                cell(result, Figure::P999Us),
-                cell(result, Figure::CpuPercent),
-                cell(result, Figure::PeakMemoryBytes),
-                cell(result, Figure::PeakFds),
-                limit(result),
-            )?;
-            if let Some(remark) = remark(result) {
-                write_wrapped(out, format, &format!("    {remark}"))?;
-            }
-        } else if let Some(remark) = remark(result) {
-            write_wrapped(out, format, &format!("  {name:<13} {remark}"))?;
+    let name = |result: &CellResult| matrix.targets[result.cell.target].0.clone();
+    let (measured, others): (Vec<_>, Vec<_>) = row
+        .into_iter()
+        .partition(|result| result.measured().count() > 0);
+    write_figures(out, &measured, &name, format)?;
+    for result in measured.into_iter().chain(others) {
+        if let Some(remark) = remark(result) {
+            write_wrapped(out, format, &format!("  {}: {remark}", name(result)))?;
         }
     }
     let winners = winners(matrix, size, load_index);
     if !winners.is_empty() {
         write_wrapped(out, format, &format!("  ahead: {winners}"))?;
+    }
+    Ok(())
+}
+
+/// The figures of the cells that were measured, a row for each.
+fn write_figures(
+    out: &mut String,
+    measured: &[&CellResult],
+    name: &dyn Fn(&CellResult) -> String,
+    format: TextFormat,
+) -> fmt::Result {
+    const INDENT: &str = "  ";
+    const HEADINGS: [&str; 12] = [
+        "", "µs/req", "±%", "req/s", "±%", "p50", "p99", "p99.9", "CPU %", "peak RSS", "fds",
+        "limit",
+    ];
+    // Descriptors, p99.9, the processor, the intervals.
+    const DISPENSABLE: [usize; 5] = [10, 7, 8, 4, 2];
+    if measured.is_empty() {
+        return Ok(());
+    }
+    let rows = measured.iter().map(|result| {
+        vec![
+            name(result),
+            cell(result, Figure::CpuUsPerRequest),
+            percent(result, Figure::CpuUsPerRequest),
+            cell(result, Figure::RequestsPerSecond),
+            percent(result, Figure::RequestsPerSecond),
+            cell(result, Figure::P50Us),
+            cell(result, Figure::P99Us),
+            cell(result, Figure::P999Us),
+            cell(result, Figure::CpuPercent),
+            cell(result, Figure::PeakMemoryBytes),
+            cell(result, Figure::PeakFds),
+            limit(result),
+        ]
+    });
+    let table = TextTable {
+        headings: HEADINGS.map(str::to_owned).to_vec(),
+        rows: rows.collect(),
+        has_names: true,
+        dispensable: &DISPENSABLE,
+        emphasised: &[],
+    };
+    let mut text = String::new();
+    let narrower = TextFormat {
+        columns: format.columns().saturating_sub(INDENT.len()),
+        ..format
+    };
+    table.write(&mut text, narrower)?;
+    for line in text.lines() {
+        writeln!(out, "{INDENT}{line}")?;
     }
     Ok(())
 }

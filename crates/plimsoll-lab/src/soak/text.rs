@@ -9,6 +9,7 @@ use plimsoll_report::text::Emphasis;
 use super::outcome::{JudgedSeries, ScenarioResult, Soak};
 use super::series::Kind;
 use super::verdict::Verdict;
+use crate::text_table::TextTable;
 use crate::wording::{TextFormat, write_machine, write_wrapped};
 
 /// A line for each scenario, what is not bounded, the conditions; ends with a line break.
@@ -28,26 +29,8 @@ fn write_all(out: &mut String, soak: &Soak, format: TextFormat) -> fmt::Result {
         time(soak.sample_secs),
         soak.scale
     )?;
-    writeln!(
-        out,
-        "\n{:<20} {:<13} {:<11} {:>12} {:>9}  deciding series",
-        "scenario", "verdict", "by thirds", "responses", "failed"
-    )?;
-    for scenario in &soak.scenarios {
-        let responses: u64 = scenario.loads.iter().map(|load| load.ok).sum();
-        let failed: u64 = scenario.loads.iter().map(|load| load.failed).sum();
-        let deciding = scenario.deciding().map_or("", |it| it.name.as_str());
-        writeln!(
-            out,
-            "{:<20} {} {:<11} {:>12} {:>9}  {}",
-            scenario.name,
-            coloured(scenario.verdict(), 13, format),
-            by_thirds(scenario).name(),
-            grouped(responses as f64),
-            grouped(failed as f64),
-            deciding
-        )?;
-    }
+    writeln!(out)?;
+    write_table(out, soak, format)?;
     for scenario in &soak.scenarios {
         write_scenario(out, scenario, format)?;
     }
@@ -56,13 +39,49 @@ fn write_all(out: &mut String, soak: &Soak, format: TextFormat) -> fmt::Result {
     for warning in &soak.conditions.warnings {
         write_wrapped(out, format, &format!("warning: {warning}"))?;
     }
-    writeln!(out, "\n{}", coloured(soak.verdict(), 0, format))
+    let verdict = soak.verdict();
+    let emphasis = verdict.judgement().emphasis();
+    writeln!(out, "\n{}", format.style.apply(emphasis, verdict.name()))
 }
 
-/// The name of a verdict in `width` columns, in its colour.
-fn coloured(verdict: Verdict, width: usize, format: TextFormat) -> String {
-    let name = format!("{:<width$}", verdict.name());
-    format.style.apply(verdict.judgement().emphasis(), &name)
+/// A row for each scenario.
+fn write_table(out: &mut String, soak: &Soak, format: TextFormat) -> fmt::Result {
+    const HEADINGS: [&str; 6] = [
+        "scenario",
+        "verdict",
+        "by thirds",
+        "responses",
+        "failed",
+        "deciding series",
+    ];
+    const VERDICT: usize = 1;
+    let rows = soak.scenarios.iter().map(|scenario| {
+        let responses: u64 = scenario.loads.iter().map(|load| load.ok).sum();
+        let failed: u64 = scenario.loads.iter().map(|load| load.failed).sum();
+        let deciding = scenario.deciding().map_or("", |it| it.name.as_str());
+        vec![
+            scenario.name.clone(),
+            scenario.verdict().name().to_owned(),
+            by_thirds(scenario).name().to_owned(),
+            grouped(responses as f64),
+            grouped(failed as f64),
+            deciding.to_owned(),
+        ]
+    });
+    let emphasised: Vec<_> = soak
+        .scenarios
+        .iter()
+        .enumerate()
+        .map(|(row, scenario)| (row, VERDICT, scenario.verdict().judgement().emphasis()))
+        .collect();
+    TextTable {
+        headings: HEADINGS.map(str::to_owned).to_vec(),
+        rows: rows.collect(),
+        has_names: true,
+        dispensable: &[2, 3],
+        emphasised: &emphasised,
+    }
+    .write(out, format)
 }
 
 /// The worst verdict by the rule of thirds.

@@ -43,6 +43,7 @@ fn write_all(out: &mut String, trend: &Trend, format: TextFormat) -> fmt::Result
         has_names: true,
         // The first result says the least.
         dispensable: &[1],
+        emphasised: &[],
     };
     table.write(out, format)?;
     if trend.series.iter().any(|series| !series.changes.is_empty()) {

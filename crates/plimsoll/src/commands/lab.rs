@@ -9,7 +9,7 @@ use plimsoll_lab::matrix::{
     Event, Figure, Matrix, MatrixError, MatrixPlan, Outcome, RunOptions, Store, StoreError, Trial,
     compile, run as run_matrix, to_html, to_json, to_text,
 };
-use plimsoll_model::{grouped, masked_arguments, parse_duration, three_figures};
+use plimsoll_model::{counted, grouped, masked_arguments, parse_duration, three_figures};
 
 use crate::exit::Exit;
 use crate::flags::{ObserveArgs, Problems, number, plan_file};
@@ -72,8 +72,8 @@ Examples:
   plimsoll lab plan.toml --observe db=https://db1:7070/?unit=postgresql --observe-token-file token
   plimsoll lab plan.toml --repeats 1 --warm-up 1s --window 2s --out quick
 
-Exit codes: 0 every cell was measured, killed for memory, or cannot be held here; 2 usage;
-3 a trial could not be made; 130 interrupted, to be gone on with by the same command.";
+Exit codes: 0 every cell was measured, killed for memory, or cannot be held here; 1 cells that are
+not comparable, by their share of errors; 2 usage; 3 a trial could not be made; 130 interrupted, to be gone on with by the same command.";
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
@@ -185,12 +185,24 @@ fn verdict(matrix: &Matrix) -> Result<Exit, Failed> {
         .failures()
         .map(|(trial, reason)| Problem::new(format!("{}: {reason}", place(trial))))
         .collect();
-    if problems.is_empty() {
+    if !problems.is_empty() {
+        return Err(Failed {
+            exit: Exit::CouldNotRun,
+            problems,
+        });
+    }
+    let left_out = matrix.not_comparable();
+    if left_out == 0 {
         return Ok(Exit::Fine);
     }
+    let cells = counted(left_out as u64, "cell");
+    let message = format!(
+        "{cells} served a smaller share of their requests than others, and were not compared with them"
+    );
+    let hint = "have all targets answer, or leave out loads that some of them cannot carry";
     Err(Failed {
-        exit: Exit::CouldNotRun,
-        problems,
+        exit: Exit::Objective,
+        problems: vec![Problem::new(message).hint(hint)],
     })
 }
 
