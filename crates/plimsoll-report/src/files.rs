@@ -78,7 +78,7 @@ pub fn of_run(run: &RunSummary) -> Vec<NamedFile> {
 /// Before this, further sections of the page are added. Text on the page is escaped, so there is one footer.
 const FOOTER: &str = "<footer>";
 
-/// A table that the page of a run of a script has beside those of every run.
+/// A table that a page has beside those of every run: of a script, or of what functions cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtraTable {
     /// Its title, plain text.
@@ -123,20 +123,25 @@ fn cell_html(text: &str) -> String {
     unbroken(&words.collect::<Vec<_>>().join(" "))
 }
 
-/// The files of a script's run: those of every run, and its summary as JSON. Tables without rows are left out.
-///
-/// - `summary`: the data of `handleSummary()`.
-pub fn of_script(run: &RunSummary, tables: &[ExtraTable], summary: String) -> Vec<NamedFile> {
+/// A page of results with further tables, each a section of its own. Tables without rows are left out.
+pub fn with_tables(page: &[u8], tables: &[ExtraTable]) -> Vec<u8> {
     let mut sections = String::new();
     for table in tables.iter().filter(|table| !table.rows.is_empty()) {
         sections.push_str(&table.html());
     }
     sections.push_str(FOOTER);
+    let page = String::from_utf8_lossy(page).replacen(FOOTER, &sections, 1);
+    page.into_bytes()
+}
+
+/// The files of a script's run: those of every run, and its summary as JSON. Tables without rows are left out.
+///
+/// - `summary`: the data of `handleSummary()`.
+pub fn of_script(run: &RunSummary, tables: &[ExtraTable], summary: String) -> Vec<NamedFile> {
     let mut files = of_run(run);
     for (name, content) in &mut files {
         if *name == REPORT_HTML {
-            let page = String::from_utf8_lossy(content).replacen(FOOTER, &sections, 1);
-            *content = page.into_bytes();
+            *content = with_tables(content, tables);
         }
     }
     files.push((SCRIPT_JSON, summary.into_bytes()));

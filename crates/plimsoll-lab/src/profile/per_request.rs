@@ -1,7 +1,6 @@
 //! What each function costs per request, in two profiles of runs that counted their requests.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use plimsoll_model::three_figures;
 
@@ -19,17 +18,40 @@ pub struct ProfiledRun<'a> {
     pub cpu_us_per_request: f64,
 }
 
-/// A table of the functions whose own processor time per request differs most, `before` and `after`; ends with a line break.
+/// What functions cost, in two runs.
+#[derive(Debug, PartialEq, Eq)]
+pub struct FunctionCosts {
+    /// Empty over the names of functions, then the names of the runs, and the change.
+    pub head: Vec<String>,
+    /// All functions together, then each of those that changed most.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl FunctionCosts {
+    /// What the figures are.
+    pub const TITLE: &str = "CPU µs per request, by function";
+
+    /// As a table for a terminal; ends with a line break.
+    pub fn to_text(self, format: TextFormat) -> String {
+        let table = TextTable {
+            headings: self.head,
+            rows: self.rows,
+            has_names: true,
+            dispensable: &[],
+            emphasised: &[],
+        };
+        let mut text = format!("{}\n", Self::TITLE);
+        table.write(&mut text, format).expect(IN_MEMORY);
+        text
+    }
+}
+
+/// The functions whose own processor time per request differs most, `before` and `after`.
 ///
 /// The time of a request is divided among functions by their samples.
 ///
 /// - `most`: functions that are listed at most.
-pub fn difference(
-    before: ProfiledRun<'_>,
-    after: ProfiledRun<'_>,
-    most: usize,
-    format: TextFormat,
-) -> String {
+pub fn difference(before: ProfiledRun<'_>, after: ProfiledRun<'_>, most: usize) -> FunctionCosts {
     let (old, new) = (own(before), own(after));
     let mut functions: Vec<(&str, f64, f64)> = old
         .keys()
@@ -57,20 +79,14 @@ pub fn difference(
     };
     let all = row("all", before.cpu_us_per_request, after.cpu_us_per_request);
     let functions = functions.into_iter().take(most);
-    let table = TextTable {
-        headings: ["", before.name, after.name, "change"]
+    FunctionCosts {
+        head: ["", before.name, after.name, "change"]
             .map(str::to_owned)
             .to_vec(),
         rows: std::iter::once(all)
             .chain(functions.map(|(name, before, after)| row(name, before, after)))
             .collect(),
-        has_names: true,
-        dispensable: &[],
-    };
-    let mut text = String::new();
-    writeln!(text, "CPU µs per request, by function").expect(IN_MEMORY);
-    table.write(&mut text, format).expect(IN_MEMORY);
-    text
+    }
 }
 
 /// Own processor time per request of each function, in microseconds.
@@ -116,16 +132,12 @@ mod tests {
             "t;main;parse 60\nt;main;send 20\nt;main;parse;copy 20\n",
             20.0,
         );
-        let text = difference(before, after, 2, TextFormat::default());
+        let text = difference(before, after, 2).to_text(TextFormat::default());
         let expected = "CPU µs per request, by function\n       before  after  change\nall      10.0   20.0   +10.0\n\
                         parse    5.00   12.0   +7.00\ncopy     0.00   4.00   +4.00\n";
         assert_eq!(text, expected);
-        let nothing = difference(
-            run("a", "", 1.0),
-            run("b", "", 2.0),
-            9,
-            TextFormat::default(),
-        );
+        let nothing = difference(run("a", "", 1.0), run("b", "", 2.0), 9);
+        let nothing = nothing.to_text(TextFormat::default());
         assert!(nothing.ends_with("all  1.00  2.00   +1.00\n"), "{nothing}");
     }
 }

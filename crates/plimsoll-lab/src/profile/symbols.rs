@@ -156,9 +156,22 @@ fn debug_file(build_id: &[u8]) -> Option<PathBuf> {
     Some(PathBuf::from(path))
 }
 
-/// The file in which a runtime writes the functions that it compiles in process `pid`.
+/// The file in which a runtime writes the functions that it compiles in process `pid`: in a container it has another folder
+/// `/tmp`, and another number for itself.
 pub(super) fn jit_map(pid: u32) -> PathBuf {
-    PathBuf::from(format!("/tmp/perf-{pid}.map"))
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
+    let own = status.ok().and_then(|status| innermost_pid(&status));
+    let own = own.map(|own| PathBuf::from(format!("/proc/{pid}/root/tmp/perf-{own}.map")));
+    own.filter(|map| map.is_file())
+        .unwrap_or_else(|| PathBuf::from(format!("/tmp/perf-{pid}.map")))
+}
+
+/// The number that a process has for itself, by its file `status` (proc(5), "NSpid").
+fn innermost_pid(status: &str) -> Option<u32> {
+    let numbers = status
+        .lines()
+        .find_map(|line| line.strip_prefix("NSpid:"))?;
+    numbers.split_whitespace().last()?.parse().ok()
 }
 
 /// The symbols that a just-in-time compiler writes into its [map](jit_map): lines of `START LENGTH NAME` in
@@ -193,6 +206,23 @@ impl Compiled {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_number_in_the_innermost_namespace_names_the_map() {
+        let status = "Name:\tnode\nNSpid:\t4711\t23\t1\nNSpgid:\t4711\t23\t1\n";
+        assert_eq!(innermost_pid(status), Some(1));
+        assert_eq!(innermost_pid("Name:\tnode\nNSpid:\t4711\n"), Some(4711));
+        assert_eq!(innermost_pid("Name:\tnode\n"), None);
+        let own = std::process::id();
+        assert_eq!(jit_map(own), PathBuf::from(format!("/tmp/perf-{own}.map")));
+        let map = PathBuf::from(format!("/tmp/perf-{own}.map"));
+        std::fs::write(&map, "1000 100 name\n").expect("a file in /tmp");
+        let found = jit_map(own);
+        let functions = Compiled::load(own);
+        std::fs::remove_file(map).expect("the file is there");
+        assert!(found.starts_with(format!("/proc/{own}/root")), "{found:?}");
+        assert_eq!(functions.name(0x1010), Some("name"));
+    }
 
     #[test]
     fn code_made_at_run_time_has_the_name_given_last() {

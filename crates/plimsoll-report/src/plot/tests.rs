@@ -36,6 +36,22 @@ fn a_line_has_axes_with_round_numbers_and_gaps() {
 }
 
 #[test]
+fn lines_that_come_first_lie_above_the_others() {
+    let line = |label: &str| Line {
+        label: label.to_owned(),
+        points: vec![(1.0, Some(3.0)), (4.0, Some(12.0))],
+        ..Line::default()
+    };
+    let svg = Plot {
+        lines: vec![line("p99"), line("max")],
+        ..plot(Vec::new(), Axis::Time(number), Axis::Linear(number))
+    }
+    .svg();
+    let [above, below] = ["class=\"line s0\"", "class=\"line s1\""].map(|it| svg.find(it));
+    assert!(below.is_some() && below < above, "{svg}");
+}
+
+#[test]
 fn an_axis_without_a_name_leaves_no_room_for_it() {
     let points = vec![(1.0, Some(3.0)), (4.0, Some(12.0))];
     let named = plot(points.clone(), Axis::Time(number), Axis::Linear(number));

@@ -131,9 +131,6 @@ Examples:
 /// In less there is next to nothing to see.
 const SHORTEST: Duration = Duration::from_millis(100);
 
-/// Columns of the table; names of functions are long.
-const WIDTH: usize = 100;
-
 const SVG: &str = "profile.svg";
 const FOLDED: &str = "profile.folded";
 const PPROF: &str = "profile.pb.gz";
@@ -221,7 +218,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
                 Problem::with("--firefox", message).could_not_run()
             })?;
         }
-        let mut table = text::table(&profile, order, args.top, WIDTH);
+        let columns = terminal::format_of_stdout().columns;
+        let mut table = text::table(&profile, order, args.top, columns);
         if args.every.is_some() {
             table = format!("profile {number:04}: {table}\n");
         }

@@ -10,7 +10,7 @@ use clap::ValueEnum;
 #[cfg(feature = "lab")]
 use plimsoll_lab::{
     TextFormat,
-    profile::per_request::{ProfiledRun, difference},
+    profile::per_request::{FunctionCosts, ProfiledRun, difference},
     trend::{self, ChangeOptions, Trend, trend},
 };
 use plimsoll_report::export::{Exporter, Html, Junit, Markdown, PlainText, Prometheus};
@@ -95,10 +95,15 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         Format::Text => {
             let text = PlainText.export(&records);
             #[cfg(feature = "lab")]
-            let text = with_functions(text, &args.folders, &records);
+            let text = with_functions(text, args, &records);
             text
         }
-        Format::Html => Html.export(&records),
+        Format::Html => {
+            let page = Html.export(&records);
+            #[cfg(feature = "lab")]
+            let page = with_function_table(&page, args, &records);
+            page
+        }
         Format::Markdown => Markdown.export(&records),
         Format::Junit => Junit.export(&records),
         Format::Prometheus => Prometheus.export(&records),
@@ -112,47 +117,61 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
 #[cfg(feature = "lab")]
 const FUNCTIONS: usize = 20;
 
-/// The same with what each function costs per request, of two results with profiles (`load --profile`).
+/// What each function costs per request, of two results with profiles (`load --profile`).
 #[cfg(feature = "lab")]
-fn with_functions(mut text: Vec<u8>, folders: &[PathBuf], records: &[RunRecord]) -> Vec<u8> {
+fn function_costs(args: &Args, records: &[RunRecord]) -> Option<FunctionCosts> {
     let profile = |folder: &Path| fs::read_to_string(folder.join(files::PROFILE_FOLDED)).ok();
-    let ([one, other], [before, after]) = (folders, records) else {
-        return text;
-    };
     let cost = |record: &RunRecord| record.summary.target.as_ref()?.cost.cpu_us_per_request;
-    let (Some(folded), Some(before_cost)) = (profile(one), cost(before)) else {
-        return text;
+    let ([one, other], [before, after]) = (args.folders.as_slice(), records) else {
+        return None;
     };
-    let (Some(after_folded), Some(after_cost)) = (profile(other), cost(after)) else {
-        return text;
+    let before = ProfiledRun {
+        name: &before.name,
+        folded: &profile(one)?,
+        cpu_us_per_request: cost(before)?,
     };
-    text.push(b'\n');
-    text.extend(
-        difference(
-            ProfiledRun {
-                name: &before.name,
-                folded: &folded,
-                cpu_us_per_request: before_cost,
-            },
-            ProfiledRun {
-                name: &after.name,
-                folded: &after_folded,
-                cpu_us_per_request: after_cost,
-            },
-            FUNCTIONS,
-            terminal::format_of_stdout(),
-        )
-        .bytes(),
-    );
+    let after = ProfiledRun {
+        name: &after.name,
+        folded: &profile(other)?,
+        cpu_us_per_request: cost(after)?,
+    };
+    Some(difference(before, after, FUNCTIONS))
+}
+
+/// The same text with these costs.
+#[cfg(feature = "lab")]
+fn with_functions(mut text: Vec<u8>, args: &Args, records: &[RunRecord]) -> Vec<u8> {
+    if let Some(costs) = function_costs(args, records) {
+        text.push(b'\n');
+        text.extend(costs.to_text(format_of(args)).bytes());
+    }
     text
+}
+
+/// The same page with these costs.
+#[cfg(feature = "lab")]
+fn with_function_table(page: &[u8], args: &Args, records: &[RunRecord]) -> Vec<u8> {
+    let costs = function_costs(args, records);
+    let table = costs.map(|costs| files::ExtraTable {
+        title: FunctionCosts::TITLE.to_owned(),
+        head: costs.head,
+        rows: costs.rows,
+    });
+    files::with_tables(page, table.as_slice())
+}
+
+/// As wide as the terminal, unless a file is written.
+#[cfg(feature = "lab")]
+fn format_of(args: &Args) -> TextFormat {
+    match args.output {
+        Some(_) => TextFormat::default(),
+        None => terminal::format_of_stdout(),
+    }
 }
 
 #[cfg(feature = "lab")]
 fn show_trend(args: &Args) -> Result<Exit, Failed> {
-    let format = match args.output {
-        Some(_) => TextFormat::default(),
-        None => terminal::format_of_stdout(),
-    };
+    let format = format_of(args);
     let encode = match args.format {
         Format::Text => |trend: &Trend, format| trend::to_text(trend, format),
         Format::Html => |trend: &Trend, _| trend::to_html(trend),

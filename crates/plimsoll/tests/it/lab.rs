@@ -8,6 +8,7 @@ use plimsoll_testkit::{Origin, Script, Step, TokenBucket};
 use serde_json::Value;
 
 use crate::load::interrupt;
+use crate::observe::{pid, server};
 use crate::plimsoll::{command, files_in, plimsoll, run};
 
 /// An origin that refuses what is more than `per_second`.
@@ -175,6 +176,50 @@ fn drivers_are_checked_before_anything_runs() {
     exit 2
     "
     );
+}
+
+#[test]
+fn results_with_profiles_say_what_each_function_costs() {
+    let served = server();
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for (name, stacks) in [
+        ("before", "t;main;<read> 3\n"),
+        ("after", "t;main;parse 1\n"),
+    ] {
+        let load = ["load", "-z", "500ms", "-c", "2", "--pid", &pid(&served)];
+        let out = ["--out", &path(name), &served.url];
+        plimsoll(&[&load[..], &out].concat()).exits(0);
+        // As `--profile` writes it.
+        std::fs::write(folder.path().join(name).join("profile.folded"), stacks).unwrap();
+    }
+    let (before, after) = (path("before"), path("after"));
+    let text = plimsoll(&["report", &before, &after]).exits(0).stdout;
+    assert!(text.contains("CPU µs per request, by function"), "{text}");
+    assert!(text.contains("\n<read> "), "{text}");
+    let html = plimsoll(&["report", "--format", "html", &before, &after]);
+    let html = html.exits(0).stdout;
+    let (_, table) = html
+        .split_once("<h2>CPU µs per request, by function</h2>")
+        .unwrap();
+    assert!(table.contains("<td>&lt;read&gt;</td>"), "{table}");
+    let one = plimsoll(&["report", "--format", "html", &before]).exits(0);
+    assert!(!one.stdout.contains("by function"), "{one}");
+}
+
+#[test]
+fn a_gate_that_cannot_tell_and_one_that_holds_have_codes_of_their_own() {
+    let origin = Origin::hello();
+    let url = origin.url("/");
+    // Two trials say nothing, whatever the limit is.
+    let compare = ["compare", "--seconds", "1", "-c", "2", "--trials", "2"];
+    let gate = ["--fail-if-slower", "100000%"];
+    let unsure = plimsoll(&[&compare[..], &gate, &[&url, &url]].concat()).exits(4);
+    assert!(unsure.stdout.contains("cannot tell"), "{unsure}");
+    let until_sure = ["--until-sure", "8"];
+    let held = [&compare[..], &gate, &until_sure, &[&url, &url]].concat();
+    let held = plimsoll(&held).exits(0);
+    assert!(held.stdout.contains("held"), "{held}");
 }
 
 #[test]
