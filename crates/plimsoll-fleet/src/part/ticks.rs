@@ -38,7 +38,7 @@ impl Ticks {
                 || (is_within(*at, self.warm_up) && !is_within(second.at, self.warm_up))
         });
         if is_apart {
-            full.extend(self.take(false));
+            full.extend(self.made_of_waiting(false));
         }
         match &mut self.waiting {
             Some((interval, at, _)) => {
@@ -53,12 +53,12 @@ impl Ticks {
         let is_full = number > self.number;
         self.number = self.number.max(number);
         if is_full || second.is_last {
-            full.extend(self.take(second.is_last));
+            full.extend(self.made_of_waiting(second.is_last));
         }
         full
     }
 
-    fn take(&mut self, is_last: bool) -> Option<PartTick> {
+    fn made_of_waiting(&mut self, is_last: bool) -> Option<PartTick> {
         let (interval, at, grace) = self.waiting.take()?;
         Some(PartTick {
             at_us: u64::try_from(at.as_micros()).unwrap_or(u64::MAX),

@@ -41,6 +41,13 @@ const CHUNK: usize = 256 << 10;
 /// Messages that wait for a listener.
 const CAPACITY: usize = 4096;
 
+/// Streams of runs that ended without deleting them are deleted by a later one after this time: their messages are dropped
+/// after a day.
+const LEFT_AFTER: Duration = Duration::from_hours(25);
+
+/// A run waits no longer for that.
+const MOST_CLEANING: Duration = Duration::from_secs(2);
+
 /// How a broker is reached.
 #[derive(Debug, Clone, Default)]
 pub struct NatsPlan {
@@ -217,6 +224,9 @@ impl FleetTransport for NatsTransport {
     ) -> Result<(), TransportError> {
         let most_bytes = i64::try_from(most_bytes).unwrap_or(i64::MAX);
         self.wait("create the log", async {
+            // Others' leftovers are no reason not to run: an account may not be allowed to see them.
+            let left = self.api.delete_left_streams(LEFT_AFTER);
+            tokio::time::timeout(MOST_CLEANING, left).await.ok();
             if self.api.has_stream(log).await? {
                 return Err(ApiError::Refused("it exists".to_owned()));
             }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_nats::{Client, HeaderMap, RequestErrorKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::transport::LOG_IS_FULL;
@@ -122,6 +123,26 @@ impl Api {
         }
     }
 
+    /// Deletes the streams that earlier runs have left: without messages, and as old as `age`.
+    pub(super) async fn delete_left_streams(&self, age: Duration) -> Result<(), ApiError> {
+        let before = Timestamp::now() - SignedDuration::try_from(age).unwrap_or_default();
+        let mut offset = 0;
+        loop {
+            let wanted = json!({ "subject": "plimsoll.>", "offset": offset });
+            let answer = self.request("STREAM.LIST".to_owned(), &wanted).await?;
+            let streams = answer["streams"].as_array().cloned().unwrap_or_default();
+            let left: Vec<_> = streams.iter().filter_map(|it| left(it, before)).collect();
+            for name in &left {
+                self.delete_stream(name).await?;
+            }
+            offset += (streams.len() - left.len()) as u64;
+            let is_last = answer["total"].as_u64().is_none_or(|all| offset >= all);
+            if streams.is_empty() || is_last {
+                return Ok(());
+            }
+        }
+    }
+
     /// Adds a message to the stream of `subject`; the broker keeps the first one of an `id`.
     pub(super) async fn append(
         &self,
@@ -173,6 +194,16 @@ impl Api {
     }
 }
 
+/// The name of a stream that a run has left: empty since `before`. The messages of a run that goes on are younger than a day.
+fn left(stream: &Value, before: Timestamp) -> Option<&str> {
+    let name = stream.pointer("/config/name")?.as_str()?;
+    let time = |pointer: &str| stream.pointer(pointer)?.as_str()?.parse::<Timestamp>().ok();
+    let is_empty = stream.pointer("/state/messages")?.as_u64()? == 0;
+    let is_old =
+        time("/created")? <= before && time("/state/last_ts").is_none_or(|it| it <= before);
+    (name.starts_with("plimsoll-") && is_empty && is_old).then_some(name)
+}
+
 fn of_request(error: &async_nats::RequestError) -> ApiError {
     match error.kind() {
         RequestErrorKind::NoResponders => ApiError::NoResponders,
@@ -209,6 +240,31 @@ fn nanos(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn streams_that_were_left_are_old_and_empty_and_ours() {
+        let before: Timestamp = "2026-11-27T00:00:00Z".parse().unwrap();
+        let stream = |name: &str, created: &str, messages: u64, last: &str| {
+            json!({
+                "config": { "name": name },
+                "created": created,
+                "state": { "messages": messages, "last_ts": last },
+            })
+        };
+        let (old, new) = ("2026-11-25T00:00:00.123456789Z", "2026-11-27T00:00:01Z");
+        let never = "0001-01-01T00:00:00Z";
+        for (stream, expected) in [
+            (stream("plimsoll-a", old, 0, old), Some("plimsoll-a")),
+            (stream("plimsoll-a", old, 0, never), Some("plimsoll-a")),
+            (stream("plimsoll-a", old, 1, old), None),
+            (stream("plimsoll-a", new, 0, never), None),
+            (stream("plimsoll-a", old, 0, new), None),
+            (stream("orders", old, 0, old), None),
+            (json!({}), None),
+        ] {
+            assert_eq!(left(&stream, before), expected, "{stream}");
+        }
+    }
 
     #[test]
     fn answers_are_values_or_errors_of_their_kind() {

@@ -19,6 +19,28 @@ fn it_keeps_the_contract() {
 }
 
 #[test]
+fn streams_that_were_left_are_deleted_and_no_others() {
+    let server = NatsServer::start();
+    let transport = connect(&server);
+    let subject = |name: &str| [format!("plimsoll.{name}.a")];
+    for name in ["plimsoll-left", "plimsoll-kept", "others"] {
+        transport.create_log(name, &subject(name), 1 << 20).unwrap();
+    }
+    let kept = &subject("plimsoll-kept")[0];
+    transport.append(kept, "1", b"1".to_vec()).unwrap();
+    // At any age; by itself it deletes those of a day ago.
+    let deleted = transport.wait("clean", transport.api.delete_left_streams(Duration::ZERO));
+    deleted.unwrap();
+    let is_there = |name: &str| {
+        transport
+            .wait("look", transport.api.has_stream(name))
+            .unwrap()
+    };
+    assert!(!is_there("plimsoll-left"));
+    assert!(is_there("plimsoll-kept") && is_there("others"));
+}
+
+#[test]
 fn a_broker_without_streams_is_refused_with_the_reason() {
     let server = NatsServer::start_without_streams();
     let plan = NatsPlan {

@@ -9,11 +9,13 @@ mod manifests;
 
 mod yaml;
 
+use std::path::PathBuf;
+
 use plimsoll_fleet::{Argument, OrderFile};
 use plimsoll_load::RunPlan;
 use url::Url;
 
-use self::manifests::ClusterRun;
+use self::manifests::{BrokerFile, ClusterRun};
 use super::FleetArgs;
 use super::arguments;
 use crate::exit::Exit;
@@ -71,6 +73,7 @@ pub(super) fn cluster_run(
         labels: flags.kubernetes_label.clone(),
         annotations: flags.kubernetes_annotation.clone(),
         broker: (!has_password).then(|| url.to_owned()),
+        broker_files: broker_files(args),
         allow,
         command,
         files: if flags.kubernetes_folder.is_none() {
@@ -82,6 +85,41 @@ pub(super) fn cluster_run(
     })
 }
 
+/// What a login at the broker, or its TLS, needs in pods: files of the same Secret, in place of those that the flags name.
+fn broker_files(args: &FleetArgs) -> Vec<BrokerFile> {
+    let file = |path: &Option<PathBuf>, of_load, of_agent, key| {
+        path.as_ref().map(|_| BrokerFile {
+            of_load,
+            of_agent,
+            key,
+        })
+    };
+    [
+        file(
+            &args.fleet_creds,
+            "--fleet-creds",
+            "--creds",
+            "broker.creds",
+        ),
+        file(
+            &args.fleet_cacert,
+            "--fleet-cacert",
+            "--cacert",
+            "broker-ca.pem",
+        ),
+        file(
+            &args.fleet_cert,
+            "--fleet-cert",
+            "--cert",
+            "broker-cert.pem",
+        ),
+        file(&args.fleet_key, "--fleet-key", "--key", "broker-key.pem"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
 /// Prints the manifests, and on standard error what has to be there before.
 pub(super) fn print_run(run: &ClusterRun) -> Result<Exit, Failed> {
     terminal::print(manifests::text(run).trim_end())
@@ -91,8 +129,13 @@ pub(super) fn print_run(run: &ClusterRun) -> Result<Exit, Failed> {
     } else {
         ""
     };
+    let broker: String = run
+        .broker_files
+        .iter()
+        .map(|file| format!(" --from-file={}", file.key))
+        .collect();
     terminal::log_line(&format!(
-        "needs the Secret {0}: kubectl create secret generic {0} --from-file=key.pem --from-file=trust.pem{url}",
+        "needs the Secret {0}: kubectl create secret generic {0} --from-file=key.pem --from-file=trust.pem{url}{broker}",
         run.secret
     ));
     Ok(Exit::Fine)

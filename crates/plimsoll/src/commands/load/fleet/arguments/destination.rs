@@ -203,9 +203,5 @@ pub(super) const NOT_OF_POD: &[&str] = &[
     "junit",
     "markdown",
     "prometheus",
-    "fleet_cacert",
-    "fleet_creds",
-    "fleet_cert",
-    "fleet_key",
     "check",
 ];

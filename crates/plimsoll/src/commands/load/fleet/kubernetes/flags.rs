@@ -40,7 +40,7 @@ pub(crate) struct KubernetesArgs {
     #[arg(long, value_name = "SIZE", default_value = "512MiB", requires = "kubernetes", value_parser = memory)]
     pub(crate) kubernetes_memory: ByteSize,
 
-    /// Secret with `key.pem`, `trust.pem`, the broker's URL as `nats` if it has a password, and values of `--var NAME`
+    /// Secret with `key.pem`, `trust.pem`, the broker's URL as `nats` if it has a password, its files (`--fleet-creds` and the like) as `broker.creds`, `broker-ca.pem`, `broker-cert.pem` and `broker-key.pem`, and values of `--var NAME`
     #[arg(long, value_name = "NAME", default_value = "plimsoll-fleet", requires = "kubernetes", value_parser = name)]
     pub(crate) kubernetes_secret: String,
 

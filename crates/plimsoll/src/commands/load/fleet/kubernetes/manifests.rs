@@ -32,6 +32,8 @@ pub(in super::super) struct ClusterRun {
     pub(in super::super) annotations: Vec<(String, String)>,
     /// URL of the broker; `None` if the Secret has it.
     pub(in super::super) broker: Option<String>,
+    /// For its login and its TLS.
+    pub(super) broker_files: Vec<BrokerFile>,
     /// Hosts that agents may load.
     pub(in super::super) allow: Vec<String>,
     /// Of `load`, without what is about the fleet.
@@ -40,6 +42,17 @@ pub(in super::super) struct ClusterRun {
     pub(in super::super) files: Vec<OrderFile>,
     /// Where the image has them.
     pub(in super::super) folder: Option<String>,
+}
+
+/// A file of the Secret that both ends need for the broker.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BrokerFile {
+    /// The flag of `load` that names it.
+    pub(super) of_load: &'static str,
+    /// The flag of `agent`.
+    pub(super) of_agent: &'static str,
+    /// Its name in the Secret.
+    pub(super) key: &'static str,
 }
 
 /// All of them as YAML.
@@ -85,6 +98,11 @@ fn agents(run: &ClusterRun) -> Value {
         format!("--cores={}", run.cores),
         format!("--trust={KEYS}/trust.pem"),
     ];
+    arguments.extend(
+        run.broker_files
+            .iter()
+            .map(|file| format!("{}={KEYS}/{}", file.of_agent, file.key)),
+    );
     arguments.extend(
         run.allow
             .iter()
@@ -139,6 +157,11 @@ fn coordinator(run: &ClusterRun) -> Value {
         format!("--agent-group={}", run.name),
         format!("--sign={KEYS}/key.pem"),
     ];
+    arguments.extend(
+        run.broker_files
+            .iter()
+            .map(|file| format!("{}={KEYS}/{}", file.of_load, file.key)),
+    );
     let is_wait =
         |it: &Argument| matches!(it, Argument::Text(text) if text.starts_with("--agent-wait"));
     if !run.command.iter().any(is_wait) {
@@ -210,8 +233,13 @@ fn job(
     })
 }
 
-/// - `key`: the file of the Secret that the pod has.
+/// - `key`: the file of the Secret that the pod has, beside those for the broker.
 fn pod(run: &ClusterRun, name: &str, arguments: &[String], env: &[Value], key: &str) -> Value {
+    let keys = run.broker_files.iter().map(|file| file.key);
+    let items: Vec<Value> = std::iter::once(key)
+        .chain(keys)
+        .map(|key| json!({ "key": key, "path": key }))
+        .collect();
     json!({
         "restartPolicy": "Never",
         "automountServiceAccountToken": false,
@@ -245,7 +273,7 @@ fn pod(run: &ClusterRun, name: &str, arguments: &[String], env: &[Value], key: &
                 "secret": {
                     "secretName": run.secret,
                     "defaultMode": 0o440,
-                    "items": [{ "key": key, "path": key }],
+                    "items": items,
                 },
             },
         ],
@@ -306,6 +334,7 @@ mod tests {
             labels: vec![("team".to_owned(), "shop".to_owned())],
             annotations: vec![("note".to_owned(), "a: b".to_owned())],
             broker: Some("nats://nats:4222".to_owned()),
+            broker_files: Vec::new(),
             allow: vec!["shop.example.org".to_owned()],
             command: vec![
                 Argument::Text("--rate=300".to_owned()),
@@ -348,5 +377,33 @@ mod tests {
             !text.contains("ConfigMap") && !text.contains("configMap"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn both_ends_have_what_the_broker_demands() {
+        let file = |of_load, of_agent, key| BrokerFile {
+            of_load,
+            of_agent,
+            key,
+        };
+        let run = ClusterRun {
+            broker_files: vec![
+                file("--fleet-creds", "--creds", "broker.creds"),
+                file("--fleet-cacert", "--cacert", "broker-ca.pem"),
+            ],
+            ..run()
+        };
+        let text = text(&run);
+        for (words, times) in [
+            ("\"--creds=/keys/broker.creds\"", 1),
+            ("\"--cacert=/keys/broker-ca.pem\"", 1),
+            ("\"--fleet-creds=/keys/broker.creds\"", 1),
+            ("\"--fleet-cacert=/keys/broker-ca.pem\"", 1),
+            ("key: \"broker.creds\"", 2),
+            ("key: \"trust.pem\"", 1),
+            ("key: \"key.pem\"", 1),
+        ] {
+            assert_eq!(text.matches(words).count(), times, "{words}: {text}");
+        }
     }
 }
