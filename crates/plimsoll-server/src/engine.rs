@@ -4,6 +4,10 @@ mod plan;
 
 pub(crate) mod run;
 
+mod accept;
+
+mod handshake;
+
 pub(crate) mod listener;
 
 mod binding;

@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,26 +10,22 @@ use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use plimsoll_model::{Clock, FailureKind};
+use plimsoll_model::Clock;
 use plimsoll_wire::tls::{ACME_TLS, OnDemandCertificates};
-use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, spawn_local};
-use tokio_rustls::server::TlsStream;
-use tokio_rustls::{LazyConfigAcceptor, TlsAcceptor};
+use tokio_rustls::TlsAcceptor;
 
-use crate::counters::{Counters, Cut};
+use crate::counters::Counters;
+use crate::engine::accept::{Connected, Proxies, accept_all};
+use crate::engine::handshake::{handshake, take_http};
 use crate::engine::listener::Transport;
-use crate::engine::proxied;
 use crate::engine::{EngineError, Key, Serves};
 use crate::layer4::listener::DatagramListener;
 use crate::layer4::{self, QuicHandler, StreamHandler};
 use crate::limits::Limits;
-use crate::message::connection::{Ends, NOWHERE, TlsInfo};
-use crate::protocol::http1;
-use crate::protocol::http2;
+use crate::message::connection::{Ends, TlsInfo};
 use crate::protocol::http3::alternative::AltSvc;
 use crate::protocol::http3::serve_http3;
 use crate::protocol::service::Service;
@@ -93,9 +88,6 @@ pub(crate) enum Socket {
     Udp(std::net::UdpSocket),
 }
 
-/// Pause after the process ran out of descriptors or memory, so that accepting does not spin.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
-
 /// How long a worker that ends waits for its connections of QUIC to be closed; what closes them leaves at once unless the
 /// machine is overloaded.
 const CLOSING_TIMEOUT: Duration = Duration::from_secs(1);
@@ -149,9 +141,6 @@ struct Listening {
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
 }
-
-/// Networks of the proxies of a listener; a reload replaces them.
-type Proxies = RefCell<Vec<IpNet>>;
 
 /// The service of a listener; shared with its connections where a reload reaches them.
 enum ListenerService {
@@ -459,88 +448,6 @@ impl Listeners {
     }
 }
 
-/// The sources of connections.
-enum Acceptor {
-    Tcp {
-        listener: TcpListener,
-        /// The address of every connection, if it is the same.
-        local: Option<SocketAddr>,
-    },
-    Unix(UnixListener),
-}
-
-/// A connection as it was accepted.
-enum Connected {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl Acceptor {
-    fn new(socket: Socket) -> io::Result<Self> {
-        match socket {
-            Socket::Tcp(socket) => {
-                let listener = TcpListener::from_std(socket)?;
-                let local = listener.local_addr()?;
-                let local = Some(local).filter(|local| !local.ip().is_unspecified());
-                Ok(Self::Tcp { listener, local })
-            }
-            Socket::Unix(socket) => UnixListener::from_std(socket).map(Self::Unix),
-            Socket::Udp(_) => Err(io::Error::other("the socket takes no connections")),
-        }
-    }
-
-    async fn accept(&self) -> io::Result<(Connected, Ends)> {
-        match self {
-            Self::Tcp { listener, local } => {
-                let (stream, peer) = listener.accept().await?;
-                // A client that is gone already will be noticed when it is read from.
-                stream.set_nodelay(true).ok();
-                let local = match local {
-                    Some(local) => *local,
-                    None => stream.local_addr().unwrap_or(NOWHERE),
-                };
-                Ok((Connected::Tcp(stream), Ends { peer, local }))
-            }
-            Self::Unix(listener) => {
-                let (stream, _) = listener.accept().await?;
-                let ends = Ends {
-                    peer: NOWHERE,
-                    local: NOWHERE,
-                };
-                Ok((Connected::Unix(stream), ends))
-            }
-        }
-    }
-}
-
-impl From<Connected> for Stream {
-    fn from(connected: Connected) -> Self {
-        match connected {
-            Connected::Tcp(stream) => Self::tcp(stream),
-            Connected::Unix(stream) => Self::unix(stream),
-        }
-    }
-}
-
-/// Accepts connections from each socket.
-fn accept_all(
-    sockets: Vec<Socket>,
-    worker: &Rc<Worker>,
-    proxies: &Rc<Proxies>,
-    stopped: &watch::Receiver<bool>,
-    take: impl Fn(Connected, ConnectionGuard, Ends) + 'static,
-) -> io::Result<Vec<JoinHandle<()>>> {
-    let take = Rc::new(take);
-    let listeners = sockets.into_iter().map(Acceptor::new);
-    let listeners: Vec<_> = listeners.collect::<io::Result<_>>()?;
-    let tasks = listeners.into_iter().map(|listener| {
-        let (worker, proxies) = (Rc::clone(worker), Rc::clone(proxies));
-        let (stopped, take) = (stopped.clone(), Rc::clone(&take));
-        spawn_local(accept(listener, worker, proxies, stopped, take))
-    });
-    Ok(tasks.collect())
-}
-
 /// The sockets of a worker for datagrams.
 fn all_udp(sockets: Vec<Socket>) -> io::Result<Vec<std::net::UdpSocket>> {
     let sockets = sockets.into_iter().map(|socket| match socket {
@@ -557,216 +464,4 @@ fn only_udp(sockets: Vec<Socket>) -> io::Result<std::net::UdpSocket> {
         Some(Socket::Udp(socket)) => Ok(socket),
         _ => Err(io::Error::other("the socket is of another kind")),
     }
-}
-
-/// Accepts connections and gives each to `take`, until it is stopped.
-async fn accept(
-    listener: Acceptor,
-    worker: Rc<Worker>,
-    proxies: Rc<Proxies>,
-    mut stopped: watch::Receiver<bool>,
-    take: Rc<impl Fn(Connected, ConnectionGuard, Ends) + 'static>,
-) {
-    loop {
-        // Connections that wait to be accepted come before the end.
-        let accepted = tokio::select! {
-            biased;
-            accepted = listener.accept() => Some(accepted),
-            _ = stopped.changed() => None,
-        };
-        match accepted {
-            None => return,
-            Some(Ok((stream, ends))) => {
-                let peer = ends.peer;
-                let limits = worker.limits();
-                let is_proxied = is_within(&proxies.borrow(), peer);
-                // Those of a proxy are counted by the client it names; those on this machine have no address.
-                let is_local = matches!(stream, Connected::Unix(_));
-                let most_of_address = if is_proxied || is_local {
-                    usize::MAX
-                } else {
-                    limits.connections_per_address
-                };
-                let admitted =
-                    worker
-                        .admission
-                        .admit(peer.ip(), limits.connections, most_of_address);
-                match admitted {
-                    Ok(()) => {
-                        let place = ConnectionGuard::new(Rc::clone(&worker), peer.ip());
-                        match stream {
-                            Connected::Tcp(stream) if is_proxied => {
-                                spawn_local(take_proxied(stream, place, ends, Rc::clone(&take)));
-                            }
-                            stream => take(stream, place, ends),
-                        }
-                    }
-                    Err(cut) => worker.counters.cut(cut),
-                }
-            }
-            Some(Err(error)) if is_shortage(&error) => {
-                worker.counters.cut(Cut::Shortage);
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-            // The client was gone before it was accepted.
-            Some(Err(_)) => {}
-        }
-    }
-}
-
-fn is_within(networks: &[IpNet], peer: SocketAddr) -> bool {
-    let address = peer.ip().to_canonical();
-    networks.iter().any(|network| network.contains(&address))
-}
-
-/// Hands a connection on as that of the client its proxy names.
-async fn take_proxied(
-    mut stream: TcpStream,
-    mut place: ConnectionGuard,
-    ends: Ends,
-    take: Rc<impl Fn(Connected, ConnectionGuard, Ends)>,
-) {
-    let named = proxied::ends(&mut stream, &place).await;
-    let moved = named.and_then(|named| {
-        let named = named.map_or(ends, Ends::from);
-        if named.peer != ends.peer {
-            place.moved(named.peer.ip())?;
-        }
-        Ok(named)
-    });
-    match moved {
-        Ok(ends) => take(Connected::Tcp(stream), place, ends),
-        Err(cut) => place.worker.counters.cut(cut),
-    }
-}
-
-/// Whether the system will have what it lacks now at another time.
-fn is_shortage(error: &io::Error) -> bool {
-    FailureKind::from_io(error) == FailureKind::ResourceLimit
-}
-
-fn take_http(service: &Rc<Service>, stream: Connected, place: ConnectionGuard, ends: Ends) {
-    let service = Rc::clone(service);
-    let acceptor = service.tls.borrow().clone();
-    match (acceptor, stream) {
-        (Some(acceptor), Connected::Tcp(stream)) => {
-            spawn_local(take_https(acceptor, service, stream, place, ends))
-        }
-        // Connections within the machine are not encrypted.
-        (_, stream) => {
-            let info = ends.info(place.id(), None);
-            spawn_local(http1::serve(stream.into(), service, place, info))
-        }
-    };
-}
-
-/// Whether a client at a port for TLS begins with text, as HTTP in the clear does, rather than with a handshake.
-async fn speaks_in_the_clear(stream: &TcpStream) -> bool {
-    let mut first = [0];
-    let peeked = stream.peek(&mut first).await;
-    peeked.is_ok_and(|length| length == 1) && first[0].is_ascii_alphabetic()
-}
-
-/// Answers a client that speaks HTTP in the clear to a port for TLS.
-async fn reject_clear(mut stream: TcpStream) {
-    // The client's bytes are read, or a reset could overtake the response.
-    let mut buffer = [0; 4096];
-    stream.try_read(&mut buffer).ok();
-    let text = "this port speaks HTTPS, not HTTP\n";
-    let response = format!(
-        "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{text}",
-        text.len()
-    );
-    stream.write_all(response.as_bytes()).await.ok();
-    stream.shutdown().await.ok();
-}
-
-async fn take_https(
-    acceptor: TlsAcceptor,
-    service: Rc<Service>,
-    stream: TcpStream,
-    place: ConnectionGuard,
-    ends: Ends,
-) {
-    let timeout = place.worker.limits().handshake_timeout;
-    match tokio::time::timeout(timeout, speaks_in_the_clear(&stream)).await {
-        Err(_) => return place.worker.counters.cut(Cut::HandshakeTimeout),
-        Ok(true) => {
-            place.worker.counters.cut(Cut::Handshake);
-            return reject_clear(stream).await;
-        }
-        Ok(false) => {}
-    }
-    // Boxed: its room is wanted only until the handshake is done.
-    let on_demand = service.on_demand.borrow().clone();
-    let handshake = async {
-        match on_demand {
-            None => handshake(&acceptor, stream, &place).await,
-            Some(on_demand) => {
-                let prepared = accept_prepared(&acceptor, stream, &on_demand);
-                within_limit(prepared, &place).await
-            }
-        }
-    };
-    let Some(stream) = Box::pin(handshake).await else {
-        return;
-    };
-    let tls = TlsInfo::from_connection(stream.get_ref().1);
-    let protocol = tls.alpn.as_deref();
-    // An authority has seen what it wanted to see (RFC 8737, section 3).
-    if protocol == Some(ACME_TLS) {
-        return;
-    }
-    let is_http2 = protocol == Some(b"h2");
-    let info = ends.info(place.id(), Some(tls));
-    let stream = Stream::tls(stream);
-    if is_http2 {
-        Box::pin(http2::serve(stream, service, place, info)).await;
-    } else {
-        http1::serve(stream, service, place, info).await;
-    }
-}
-
-/// The stream behind a handshake of TLS; what went wrong is counted.
-async fn handshake(
-    acceptor: &TlsAcceptor,
-    stream: TcpStream,
-    place: &ConnectionGuard,
-) -> Option<TlsStream<TcpStream>> {
-    within_limit(acceptor.accept(stream), place).await
-}
-
-/// Has the certificate that the client requests ordered before the handshake goes on.
-async fn accept_prepared(
-    acceptor: &TlsAcceptor,
-    stream: TcpStream,
-    on_demand: &OnDemandCertificates,
-) -> io::Result<TlsStream<TcpStream>> {
-    let hello = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), stream).await?;
-    let name = {
-        let hello = hello.client_hello();
-        let mut protocols = hello.alpn().into_iter().flatten();
-        // An authority proves the name now, so the certificate cannot be there yet.
-        let is_challenge = protocols.any(|protocol| protocol == ACME_TLS);
-        let name = hello.server_name().filter(|_| !is_challenge);
-        name.map(str::to_owned)
-    };
-    if let Some(name) = name {
-        on_demand.prepared(&name).await;
-    }
-    hello.into_stream(Arc::clone(acceptor.config())).await
-}
-
-async fn within_limit(
-    accepted: impl Future<Output = io::Result<TlsStream<TcpStream>>>,
-    place: &ConnectionGuard,
-) -> Option<TlsStream<TcpStream>> {
-    let timeout = place.worker.limits().handshake_timeout;
-    let cut = match tokio::time::timeout(timeout, accepted).await {
-        Ok(Ok(stream)) => return Some(stream),
-        Ok(Err(_)) => Cut::Handshake,
-        Err(_) => Cut::HandshakeTimeout,
-    };
-    place.worker.counters.cut(cut);
-    None
 }
