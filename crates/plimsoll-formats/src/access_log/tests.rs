@@ -22,6 +22,26 @@ fn milliseconds(file: &RequestFile) -> Vec<u128> {
 }
 
 #[test]
+fn lines_that_an_engine_has_cut_are_put_together_by_stream() {
+    let line = |stream: &str, tag: &str, text: &str| {
+        format!("2026-06-19T03:41:31.1Z {stream} {tag} {text}\n")
+    };
+    let log = [
+        line(
+            "stdout",
+            "P",
+            r#"10.0.0.7 - - [26/Nov/2026:09:12:01 +0000] "GET /a"#,
+        ),
+        line("stderr", "P", "worker process "),
+        line("stdout", "F", r#"b HTTP/1.1" 200 1"#),
+        line("stderr", "F", "started"),
+    ];
+    let file = read(&log.concat());
+    assert_eq!(requests(&file), ["GET /ab - ×1"]);
+    assert_eq!(file.left_out.len(), 1, "{:?}", file.left_out);
+}
+
+#[test]
 fn lines_of_servers_and_balancers() {
     let table = [
         (
@@ -131,7 +151,7 @@ fn lines_of_servers_and_balancers() {
         ),
         (
             "containerd, in two parts",
-            "2026-06-19T03:41:31.1Z stdout P 10.0.0.7 - - [26/Nov/2026:09:12:01 +0000] \"GET /a\n2026-06-19T03:41:31.1Z stderr F ready\n2026-06-19T03:41:31.1Z stdout F b HTTP/1.1\" 200 1",
+            "2026-06-19T03:41:31.1Z stdout P 10.0.0.7 - - [26/Nov/2026:09:12:01 +0000] \"GET /a\n2026-06-19T03:41:31.1Z stdout F b HTTP/1.1\" 200 1",
             "GET /ab -",
         ),
         (

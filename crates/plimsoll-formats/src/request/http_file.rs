@@ -72,6 +72,20 @@ impl Reader<'_> {
         self.file.left_out.push(Remark::line(line, message));
     }
 
+    /// JavaScript is for scripts of k6; the first remark about some says so.
+    fn script_left_out(&mut self, line: usize, message: impl Into<String>) {
+        const WAY: &str = "values are read in the form `client.global.set(\"name\", response.body.key)`; for others write a script of k6: `plimsoll load --record FILE script.js` begins one";
+        let remark = Remark::line(line, message);
+        let mut hints = self
+            .file
+            .left_out
+            .iter()
+            .filter_map(|it| it.hint.as_deref());
+        let is_said = hints.any(|hint| hint == WAY);
+        let remark = if is_said { remark } else { remark.hint(WAY) };
+        self.file.left_out.push(remark);
+    }
+
     fn template(&mut self, line: usize, text: &str) -> Option<Template> {
         match Template::parse(text) {
             Ok(template) => Some(template),
@@ -102,10 +116,10 @@ impl Reader<'_> {
                     while lines.next().is_some_and(|(_, line)| !line.contains("*/")) {}
                 }
             } else if opens_script(line) {
-                self.left_out(number, "a script in `{{ … }}`");
+                self.script_left_out(number, "a script in `{{ … }}`");
                 skip_script(lines.by_ref());
             } else if line.starts_with("< {%") {
-                self.left_out(number, "a script that runs before the request");
+                self.script_left_out(number, "a script that runs before the request");
                 while !line_ends_script(line)
                     && lines.next_if(|(_, line)| !line_ends_script(line)).is_some()
                 {
@@ -165,7 +179,7 @@ impl Reader<'_> {
             if let Some(text) = comment(trimmed) {
                 self.directive(number, text, &mut name, &mut weight);
             } else if opens_script(trimmed) {
-                self.left_out(number, "a script in `{{ … }}`");
+                self.script_left_out(number, "a script in `{{ … }}`");
                 skip_script(lines.by_ref());
             } else {
                 self.header(number, trimmed, &mut request);
@@ -281,7 +295,7 @@ impl Reader<'_> {
         let mut first_line = None;
         while let Some((number, line)) = rest.next() {
             if opens_script(line) {
-                self.left_out(*number, "a script in `{{ … }}`");
+                self.script_left_out(*number, "a script in `{{ … }}`");
                 skip_script(rest.by_ref().copied());
                 continue;
             }
@@ -369,13 +383,10 @@ impl Reader<'_> {
         request.sets.extend(sets);
         for name in computed {
             let message = format!("`{name}`, which a script computes from the response");
-            let remark = Remark::line(line, message);
-            self.file.left_out.push(remark.hint(
-                "values are read in the form `client.global.set(\"name\", response.body.key)`; for others write a script of k6: `plimsoll load --record FILE script.js` begins one",
-            ));
+            self.script_left_out(line, message);
         }
         if has_more {
-            self.left_out(line, "a script that handles the response");
+            self.script_left_out(line, "a script that handles the response");
         }
     }
 

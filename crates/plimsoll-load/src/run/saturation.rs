@@ -16,6 +16,9 @@ const LATE: Duration = Duration::from_millis(1);
 /// the core, which has a warning of its own, and no start depended on them.
 const AT_WORK_PERCENT: f64 = 50.0;
 
+/// Fewer starts have no 99th percentile: one standstill would be it.
+const ENOUGH_STARTS: u64 = 100;
+
 /// Lateness below this share of the latency does not change what it says.
 const LATE_SHARE: f64 = 0.1;
 
@@ -39,7 +42,8 @@ pub(crate) fn judge(
     if !is_open && busiest_worker_percent < AT_WORK_PERCENT {
         return None;
     }
-    let fraction = if is_open { 0.99 } else { 0.9 };
+    let has_percentile = is_open && lag.len() >= ENOUGH_STARTS;
+    let fraction = if has_percentile { 0.99 } else { 0.9 };
     let late = lag.quantile(fraction).filter(|late| *late > LATE)?;
     let matters = latency
         .quantile(0.99)
@@ -82,6 +86,11 @@ mod tests {
         // Users who think between their requests, on a machine that others use.
         assert_eq!(judge(1.0, &all(20), &all(50), false), None);
         assert!(judge(60.0, &all(20), &all(50), false).is_some());
+        // A few requests a second, one of which was late: what stood still has a caution of its own.
+        assert_eq!(judge(1.0, &one_hiccup, &all(50), true), None);
+        assert!(judge(1.0, &all(20), &all(50), true).is_some());
+        (0..50).for_each(|_| one_hiccup.record(Duration::ZERO));
+        one_hiccup.merge(&all(20));
         assert!(judge(60.0, &one_hiccup, &all(50), true).is_some());
     }
 }

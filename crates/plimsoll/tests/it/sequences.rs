@@ -110,6 +110,31 @@ fn values_of_responses_are_those_of_the_same_user() {
 }
 
 #[test]
+fn users_of_a_sequence_think_between_its_requests_and_arrive_by_and_by() {
+    let (logic, seen) = logins();
+    over_each(&logic, "/", "2", |url| {
+        seen.lock().unwrap().clear();
+        let flags = [
+            "-c",
+            "4",
+            "-z",
+            "1s",
+            "--think",
+            "100ms",
+            "--ramp-up",
+            "500ms",
+        ];
+        let output = run(EDITORS, url, &flags).exits(0);
+        let ok = output.json()["counts"]["ok"].as_u64().unwrap();
+        // At most one request in 100 ms of each user, of whom streams make twice as many.
+        assert!((8..=80).contains(&ok), "{output}");
+        let seen = seen.lock().unwrap();
+        let answered = seen.iter().filter(|line| !line.starts_with("POST "));
+        assert!(answered.count() >= 4, "{seen:#?}");
+    });
+}
+
+#[test]
 fn a_response_without_the_value_fails_and_begins_the_sequence_again() {
     let logic = Logic::new(|_| Reply::new(401, &[("x-page", "1")]).content("{\"token\": null}"));
     let origin = Origin::scripted(Script::new().then(Step::Reply(logic)));

@@ -144,14 +144,15 @@ Content-Length: 5
 > {%
   client.test('ok', function() {})
 %}
-"), @"
+"), @r#"
     GET http://a/:5
     :1 `@no-redirect`, which is for editors
     :2 a script that runs before the request
+       hint: values are read in the form `client.global.set("name", response.body.key)`; for others write a script of k6: `plimsoll load --record FILE script.js` begins one
     :5 the protocol version; flags decide it
     :6 header `Content-Length`, which is set from the connection and the body
     :8 a script that handles the response
-    ");
+    "#);
 }
 
 #[test]
@@ -181,6 +182,7 @@ Accept: */*
       Accept: */*
       "{\"color\": {{$random.choice(1, 2)}}, \"user\": {{user}}}"
     :1 a script in `{{ … }}`
+       hint: values are read in the form `client.global.set("name", response.body.key)`; for others write a script of k6: `plimsoll load --record FILE script.js` begins one
     :6 a script in `{{ … }}`
     :17 a script in `{{ … }}`
     "#);
