@@ -46,6 +46,10 @@ pub(crate) struct Arguments {
     /// run the image
     #[arg(long)]
     check: bool,
+
+    /// Compile everything again from nothing for the second packages, which have to have the same bytes
+    #[arg(long, requires = "check", conflicts_with = "programs")]
+    rebuild: bool,
 }
 
 /// What every package names itself by.
@@ -121,6 +125,15 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     if arguments.check {
         let second = target.join(format!("packages-again-{}", std::process::id()));
         fs::create_dir_all(&second).map_err(|error| cannot("make", &second, &error))?;
+        let made = if arguments.rebuild {
+            for it in &made {
+                let built = target.join(it.release.target.triple);
+                fs::remove_dir_all(&built).map_err(|error| cannot("remove", &built, &error))?;
+            }
+            self::made(root, &target, arguments)?.0
+        } else {
+            made
+        };
         let again = self::packages(root, &second, &made)?;
         let checked = check::run(root, &target, &made, &packages, &again);
         // A leftover lies in the target directory.
