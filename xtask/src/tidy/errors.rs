@@ -73,7 +73,8 @@ fn failing_with_text(text: &str) -> Vec<String> {
         let Some(arguments) = arguments(whole) else {
             continue;
         };
-        if arguments.last().is_some_and(|it| it == "String") && arguments.len() == 2 {
+        let is_text = |it: &String| it == "String" || it == "&'static str";
+        if arguments.last().is_some_and(is_text) && arguments.len() == 2 {
             found.push(format!("Result<{}>", arguments.join(", ")));
         }
     }

@@ -67,7 +67,7 @@ impl FetchedLines {
             };
             let frame = frame.map_err(|incomplete| FetchError::Failed(incomplete.failure))?;
             if let Ok(data) = frame.into_data() {
-                self.take(&data);
+                self.add(&data);
             }
             let longest = self.whole.iter().map(Vec::len).max().unwrap_or_default();
             if longest.max(self.rest.len()) as u64 > self.limit {
@@ -76,7 +76,7 @@ impl FetchedLines {
         }
     }
 
-    fn take(&mut self, data: &[u8]) {
+    fn add(&mut self, data: &[u8]) {
         let mut lines = data.split(|byte| *byte == b'\n');
         self.rest
             .extend_from_slice(lines.next().unwrap_or_default());

@@ -109,14 +109,24 @@ pub(super) fn is_refusal(last: &str) -> bool {
     matches!(last, "=401" | "=403" | "=444")
 }
 
-/// The key `addresses` of a listener for connections; `None` if all clients are allowed. The error says why the
-/// addresses cannot be determined.
-pub(super) fn of_connections(scope: &Scope<'_>) -> Result<Option<Keys>, &'static str> {
+/// Why a listener for connections is not open to those who may use it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NoAddresses {
+    /// Nobody may.
+    #[error("no client is let in")]
+    Closed,
+    /// They cannot be determined.
+    #[error("{0}")]
+    Unknown(&'static str),
+}
+
+/// The key `addresses` of a listener for connections; `None` if all clients are allowed.
+pub(super) fn of_connections(scope: &Scope<'_>) -> Result<Option<Keys>, NoAddresses> {
     match clients(scope) {
         Clients::All => Ok(None),
         Clients::At(addresses) => Ok(Some(addresses)),
-        Clients::None => Err("no client is let in"),
-        Clients::Unknown(reason) => Err(reason),
+        Clients::None => Err(NoAddresses::Closed),
+        Clients::Unknown(reason) => Err(NoAddresses::Unknown(reason)),
     }
 }
 

@@ -90,7 +90,8 @@ fn parse_nested(
     let mut begun = 1;
     loop {
         let line = scanner.line;
-        let token = scanner.next().map_err(|reason| wrong(line, reason))?;
+        let token = scanner.next();
+        let token = token.map_err(|unclosed| wrong(line, &unclosed.to_string()))?;
         if words.is_empty() {
             begun = scanner.line;
         }
@@ -163,13 +164,18 @@ fn directive(
     }
 }
 
+/// A word that has no end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the quote is not closed")]
+struct UnclosedQuote;
+
 struct Scanner<'a> {
     rest: &'a str,
     line: usize,
 }
 
 impl Scanner<'_> {
-    fn next(&mut self) -> Result<Option<Token>, &'static str> {
+    fn next(&mut self) -> Result<Option<Token>, UnclosedQuote> {
         loop {
             let Some(character) = self.next_char() else {
                 return Ok(None);
@@ -198,12 +204,12 @@ impl Scanner<'_> {
         Some(character)
     }
 
-    fn quoted(&mut self, quote: char) -> Result<String, &'static str> {
+    fn quoted(&mut self, quote: char) -> Result<String, UnclosedQuote> {
         let mut word = String::new();
         loop {
-            match self.next_char().ok_or("the quote is not closed")? {
+            match self.next_char().ok_or(UnclosedQuote)? {
                 it if it == quote => return Ok(word),
-                '\\' => match self.next_char().ok_or("the quote is not closed")? {
+                '\\' => match self.next_char().ok_or(UnclosedQuote)? {
                     it if it == quote || it == '\\' => word.push(it),
                     't' => word.push('\t'),
                     'n' => word.push('\n'),

@@ -48,7 +48,7 @@ impl Rows {
                 site,
             ));
         }
-        let Some(rows) = Self::of(block, &following, notes) else {
+        let Some(rows) = Self::of_block(block, &following, notes) else {
             let message = format!("responds with 501: it would be more than {MOST} routes");
             notes.add(site, message);
             return Self(vec![Action::new(
@@ -62,7 +62,7 @@ impl Rows {
     }
 
     /// The rows of a block, behind which others follow; `None` if there are too many.
-    fn of(block: &Block, following: &Self, notes: &mut Notes) -> Option<Self> {
+    fn of_block(block: &Block, following: &Self, notes: &mut Notes) -> Option<Self> {
         let mut all = following.clone();
         // Without other blocks of `handle`.
         let mut beside = following.clone();
@@ -95,7 +95,7 @@ impl Rows {
                         let response = Response::Other(answer("404", ""));
                         follows.push(Action::new(Matcher::default(), response, directive));
                     }
-                    let mut own = Self::of(block, &follows, notes)?;
+                    let mut own = Self::of_block(block, &follows, notes)?;
                     if let Within::HandlePath(prefix) = kind {
                         own.below(prefix);
                     }

@@ -11,6 +11,7 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 use plimsoll_model::{UnitError, parse_duration};
 use plimsoll_server::{ResponseBody, StreamError};
+use plimsoll_wire::sse::encoded_event;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::server::open_targets::OpenTargets;
@@ -111,7 +112,7 @@ impl State {
         let document = sampling.await.ok()?;
         let content = serde_json::to_string(&document).ok()?;
         self.number += 1;
-        let number = self.number;
-        Some(format!("event: sample\nid: {number}\ndata: {content}\n\n").into())
+        let fields = format!("event: sample\nid: {}\n", self.number);
+        Some(encoded_event(&fields, &content).into())
     }
 }

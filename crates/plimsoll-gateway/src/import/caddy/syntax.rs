@@ -115,7 +115,7 @@ fn blocks(file: &str, text: &str, notes: &mut Notes) -> Result<Vec<Line>, Import
     loop {
         let (line, mut words, is_end) = scanner
             .words()
-            .map_err(|reason| wrong(scanner.line, reason))?;
+            .map_err(|unclosed| wrong(scanner.line, &unclosed.to_string()))?;
         let made = |words| Line {
             file: Rc::clone(&file),
             number: line,
@@ -158,6 +158,17 @@ fn blocks(file: &str, text: &str, notes: &mut Notes) -> Result<Vec<Line>, Import
     }
 }
 
+/// What a file leaves open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+enum Unclosed {
+    #[error("a quote is not closed")]
+    Quote,
+    #[error("a text has no end")]
+    Text,
+    #[error("a text has no word that ends it")]
+    Word,
+}
+
 struct Word {
     text: String,
     /// Neither in quotes nor in backticks.
@@ -187,7 +198,7 @@ impl Scanner<'_> {
     }
 
     /// The words of the next line that has some, its number, and whether the file ends.
-    fn words(&mut self) -> Result<(usize, Vec<Word>, bool), &'static str> {
+    fn words(&mut self) -> Result<(usize, Vec<Word>, bool), Unclosed> {
         let mut words: Vec<Word> = Vec::new();
         let mut line = self.line;
         loop {
@@ -247,12 +258,12 @@ impl Scanner<'_> {
         }
     }
 
-    fn quoted(&mut self, quote: char) -> Result<String, &'static str> {
+    fn quoted(&mut self, quote: char) -> Result<String, Unclosed> {
         let mut text = String::new();
         loop {
-            match self.next().ok_or("a quote is not closed")? {
+            match self.next().ok_or(Unclosed::Quote)? {
                 it if it == quote => return Ok(self.with_environment(text)),
-                '\\' if quote == '"' => match self.next().ok_or("a quote is not closed")? {
+                '\\' if quote == '"' => match self.next().ok_or(Unclosed::Quote)? {
                     '"' => text.push('"'),
                     other => text.extend(['\\', other]),
                 },
@@ -262,11 +273,11 @@ impl Scanner<'_> {
     }
 
     /// `<<END` and the lines up to `END`, without the indentation of that.
-    fn heredoc(&mut self) -> Result<String, &'static str> {
-        let (first, rest) = self.rest.split_once('\n').ok_or("a text has no end")?;
+    fn heredoc(&mut self) -> Result<String, Unclosed> {
+        let (first, rest) = self.rest.split_once('\n').ok_or(Unclosed::Text)?;
         let end = first.trim_start_matches('<').trim().to_owned();
         if end.is_empty() {
-            return Err("a text has no word that ends it");
+            return Err(Unclosed::Word);
         }
         self.rest = rest;
         self.line += 1;
@@ -274,7 +285,7 @@ impl Scanner<'_> {
         loop {
             let (line, rest) = match self.rest.split_once('\n') {
                 Some(parts) => parts,
-                None if self.rest.is_empty() => return Err("a text has no end"),
+                None if self.rest.is_empty() => return Err(Unclosed::Text),
                 None => (self.rest, ""),
             };
             let behind = line.trim_start().strip_prefix(end.as_str());

@@ -53,10 +53,10 @@ impl Services {
         model: &Model,
         notes: &mut Notes,
     ) -> Result<Keys, Untranslated> {
-        self.of(name, added, model, notes, 0)
+        self.keys(name, added, model, notes, 0)
     }
 
-    fn of(
+    fn keys(
         &mut self,
         name: &str,
         added: &Keys,
@@ -77,11 +77,11 @@ impl Services {
         if has("mirroring") {
             let mirroring = node.get("mirroring");
             let main = mirroring.text_at("service").unwrap_or_default();
-            let mut proxy = self.of(main, added, model, notes, depth + 1)?;
+            let mut proxy = self.keys(main, added, model, notes, depth + 1)?;
             let mirrors = mirroring.get("mirrors").items();
             if let Some(mirror) = mirrors.first() {
                 let to = mirror.text_at("name").unwrap_or_default();
-                let to = self.of(to, &Keys::default(), model, notes, depth + 1)?;
+                let to = self.keys(to, &Keys::default(), model, notes, depth + 1)?;
                 let to = to.get("to").unwrap_or_default();
                 let share = mirror.number_at("percent").unwrap_or(0).clamp(0, 100);
                 proxy.set("mirror", format!("{{ to = {to}, share = {share} }}"));
@@ -160,7 +160,7 @@ impl Services {
         for service in weighted.get("services").items() {
             let weight = service.number_at("weight").unwrap_or(1);
             let name = service.text_at("name").unwrap_or_default();
-            parts.push((self.of(name, added, model, notes, depth + 1)?, weight));
+            parts.push((self.keys(name, added, model, notes, depth + 1)?, weight));
         }
         let to_of = |it: &Keys| {
             let to = it.get("to").unwrap_or_default();

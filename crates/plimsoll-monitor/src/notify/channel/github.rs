@@ -137,7 +137,7 @@ impl GitHub {
 impl Notifier for GitHub {
     fn outgoing(&self, message: &Message, now: Timestamp) -> Outgoing {
         let (this, message) = (self.clone(), message.clone());
-        let change = Change::of(message.kind);
+        let change = Change::by_notice(message.kind);
         if change == Change::Try {
             let create = self.create(&message);
             return create.then(move |issue| Ok(Some(this.close(issue)?.into())));

@@ -95,7 +95,7 @@ impl GitLab {
 impl Notifier for GitLab {
     fn outgoing(&self, message: &Message, now: Timestamp) -> Outgoing {
         let (this, message) = (self.clone(), message.clone());
-        let change = Change::of(message.kind);
+        let change = Change::by_notice(message.kind);
         if change == Change::Try {
             let create = self.create(&message);
             return create.then(move |issue| Ok(Some(this.close(issue)?.into())));

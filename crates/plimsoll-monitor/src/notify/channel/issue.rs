@@ -27,7 +27,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    pub(super) fn of(kind: NoticeKind) -> Self {
+    pub(super) fn by_notice(kind: NoticeKind) -> Self {
         match kind {
             NoticeKind::Opened | NoticeKind::NoData | NoticeKind::BudgetBurning => Self::Open,
             NoticeKind::Reminder => Self::Remark,

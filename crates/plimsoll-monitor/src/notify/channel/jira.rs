@@ -121,7 +121,7 @@ impl Jira {
 impl Notifier for Jira {
     fn outgoing(&self, message: &Message, now: Timestamp) -> Outgoing {
         let (this, message) = (self.clone(), message.clone());
-        let change = Change::of(message.kind);
+        let change = Change::by_notice(message.kind);
         if change == Change::Try {
             let create = self.create(&message);
             return create.then(move |issue| Ok(Some(this.close(&number(issue, "key")?))));

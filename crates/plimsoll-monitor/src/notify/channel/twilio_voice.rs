@@ -3,7 +3,7 @@
 //! Source: twilio.com/docs/voice/api/call-resource#create-a-call-resource, whose `Twiml` has at most 4,000 characters, and
 //! twilio.com/docs/voice/twiml/say.
 
-use plimsoll_model::Secret;
+use plimsoll_model::{Secret, escaped_html};
 use url::Url;
 
 use crate::notify::channel::request::{below, segment, shortened};
@@ -54,11 +54,7 @@ fn escaped(text: &str) -> String {
         .chars()
         .map(|it| if it.is_control() { ' ' } else { it })
         .collect();
-    plain
-        .replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
+    escaped_html(&plain)
 }
 
 impl Notifier for TwilioVoice {
