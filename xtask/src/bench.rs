@@ -22,8 +22,8 @@ use crate::{Failure, Outcome};
 use network::Network;
 use plan::{Case, Plan};
 
-pub(crate) use self::monitor::{GATUS, go};
-pub(crate) use self::peers::{install as install_peers, k6 as install_k6};
+pub(crate) use self::monitor::GATUS;
+pub(crate) use self::peers::{go, install as install_peers, k6 as install_k6};
 
 /// Which benchmark, and how
 #[derive(Debug, Args)]

@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::process::cpu_seconds;
-use super::{Arguments, cannot, free_ports, target_directory, write_section};
+use super::{Arguments, cannot, free_ports, peers, target_directory, write_section};
 use crate::clock::wait;
 use crate::control_group::ControlGroup;
 use crate::packages::{self, Package};
@@ -20,10 +20,14 @@ use crate::server::{Server, wait_for};
 use crate::step;
 use crate::{Failure, Outcome};
 
+/// Debian's, which is used where there is no Go.
 const NATS: Package = Package {
     program: "nats-server",
     name: "nats-server",
 };
+
+/// The newest broker, built by Go with `--install-peers`.
+const NEWEST: (&str, &str) = ("github.com/nats-io/nats-server/v2", "v2.15.3");
 
 /// Of a core, for each agent.
 const QUOTA_PERCENT: u32 = 40;
@@ -48,17 +52,30 @@ struct Bench {
 
 /// Runs the task.
 pub(super) fn run(root: &Path, arguments: &Arguments) -> Outcome {
-    packages::install(root, &[NATS])?;
     let target = target_directory(root)?;
+    let peers = target.join("peers");
+    if arguments.install_peers {
+        peers::go(root, &peers, NEWEST, NATS.program)?;
+    }
+    let broker = match packages::find(NATS.program, &[peers.join("bin")]) {
+        Some(broker) => broker,
+        None => {
+            packages::install(root, &[NATS])?;
+            NATS.program.into()
+        }
+    };
+    let version = step::output(root, Command::new(&broker).arg("--version"))?;
     let build = ["build", "--profile", "dist", "--locked", "-p", "plimsoll"];
     step::run(root, &mut step::cargo(&build))?;
     let directory = target.join(format!("bench-fleet-{}", std::process::id()));
     fs::create_dir_all(&directory).map_err(|error| cannot("create", &directory, &error))?;
-    let measured = Bench::start(&target.join("dist/plimsoll"), &directory, arguments.quick)
+    let program = target.join("dist/plimsoll");
+    let measured = Bench::start(&program, &broker, &directory, arguments.quick)
         .and_then(|bench| measure(&bench, if arguments.quick { 1 } else { 5 }));
     // A leftover lies in the target directory.
     fs::remove_dir_all(&directory).ok();
     let (mut text, mut missed) = measured?;
+    text.extend(["- broker: ", version.trim(), "\n"]);
     let merge = [
         "bench",
         "--locked",
@@ -148,9 +165,14 @@ fn measure(bench: &Bench, pairs: usize) -> Result<(String, Vec<String>), Failure
 }
 
 impl Bench {
-    fn start(program: &Path, directory: &Path, is_quick: bool) -> Result<Self, Failure> {
+    fn start(
+        program: &Path,
+        nats: &Path,
+        directory: &Path,
+        is_quick: bool,
+    ) -> Result<Self, Failure> {
         let [broker, origin] = free_ports()?;
-        let mut nats = Command::new("nats-server");
+        let mut nats = Command::new(nats);
         nats.args(["-js", "-a", "127.0.0.1", "-p", &broker.to_string(), "-sd"])
             .arg(directory)
             .stdout(Stdio::null())

@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::process::cpu_seconds;
-use super::{Arguments, cannot, free_ports, target_directory};
+use super::{Arguments, cannot, free_ports, peers, target_directory};
 use crate::clock::wait;
 use crate::packages;
 use crate::server::Server;
@@ -58,7 +58,7 @@ pub(super) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     let peers = target.join("peers");
     if arguments.install_peers {
         for (module, name) in [(GATUS, "gatus"), (BLACKBOX, "blackbox_exporter")] {
-            go(root, &peers, module, name)?;
+            peers::go(root, &peers, module, name)?;
         }
     }
     let directory = target.join(format!("bench-monitor-{}", std::process::id()));
@@ -72,31 +72,6 @@ pub(super) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     // A leftover lies in the target directory.
     fs::remove_dir_all(&directory).ok();
     outcome
-}
-
-/// Builds a program of a Go module as the dependency of a throw-away one.
-pub(crate) fn go(
-    root: &Path,
-    peers: &Path,
-    (module, version): (&str, &str),
-    name: &str,
-) -> Outcome {
-    if packages::find("go", &[]).is_none() {
-        println!("no Go: {name} is left out");
-        return Ok(());
-    }
-    let folder = peers.join(format!("{name}-module"));
-    let manifest = format!("module throwaway\n\ngo 1.26\n\nrequire {module} {version}\n");
-    fs::create_dir_all(&folder)
-        .and_then(|()| fs::create_dir_all(peers.join("bin")))
-        .and_then(|()| fs::write(folder.join("go.mod"), manifest))
-        .map_err(|error| cannot("write", &folder, &error))?;
-    let mut go = Command::new("go");
-    go.arg("-C").arg(&folder).args(["build", "-o"]);
-    go.arg(peers.join("bin").join(name))
-        .arg(module)
-        .env("GOFLAGS", "-mod=mod");
-    step::run(root, &mut go)
 }
 
 fn compare(plimsoll: &Path, peers: &Path, directory: &Path, quick: bool) -> Outcome {

@@ -102,26 +102,33 @@ impl Crate {
     }
 }
 
-/// Built as a dependency of a throw-away module: `go install` refuses the path of version 2.
-pub(crate) fn k6(root: &Path, peers: &Path) -> Outcome {
+/// Builds a program of a Go module as the dependency of a throw-away one: `go install` refuses paths of version 2.
+pub(crate) fn go(
+    root: &Path,
+    peers: &Path,
+    (module, version): (&str, &str),
+    name: &str,
+) -> Outcome {
     if packages::find("go", &[]).is_none() {
-        println!("no Go: k6 is left out");
+        println!("no Go: {name} is left out");
         return Ok(());
     }
-    let module = peers.join("k6-module");
-    let manifest = format!("module throwaway\n\ngo 1.25\n\nrequire go.k6.io/k6/v2 {K6}\n");
-    fs::create_dir_all(&module)
+    let folder = peers.join(format!("{name}-module"));
+    let manifest = format!("module throwaway\n\ngo 1.26\n\nrequire {module} {version}\n");
+    fs::create_dir_all(&folder)
         .and_then(|()| fs::create_dir_all(peers.join("bin")))
-        .and_then(|()| fs::write(module.join("go.mod"), manifest))
-        .map_err(|error| cannot("write", &module, &error))?;
+        .and_then(|()| fs::write(folder.join("go.mod"), manifest))
+        .map_err(|error| cannot("write", &folder, &error))?;
     let mut go = Command::new("go");
-    go.arg("-C")
-        .arg(&module)
-        .args(["build", "-o"])
-        .arg(peers.join("bin/k6"))
-        .arg("go.k6.io/k6/v2")
+    go.arg("-C").arg(&folder).args(["build", "-o"]);
+    go.arg(peers.join("bin").join(name))
+        .arg(module)
         .env("GOFLAGS", "-mod=mod");
     step::run(root, &mut go)
+}
+
+pub(crate) fn k6(root: &Path, peers: &Path) -> Outcome {
+    go(root, peers, ("go.k6.io/k6/v2", K6), "k6")
 }
 
 /// The jar of WireMock in `peers`, from Maven Central if it is missing.
