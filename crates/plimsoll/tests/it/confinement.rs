@@ -182,10 +182,13 @@ fn a_user_that_cannot_be_had_is_refused() {
 #[test]
 fn every_server_dumps_no_core_and_keeps_its_files_private() {
     let folder = Folder::new();
-    let file = folder.write("plimsoll.toml", &up("hello", ""));
+    let origin = Served::start(&["up", &folder.write("origin.toml", &up("hello", ""))]);
+    let mut servers = servers(&folder, &origin.url, &[]);
     let observe = ["observe", "--listen", "127.0.0.1:0", "--allow", "pid"];
-    for arguments in [&["up", &file][..], &observe] {
-        let served = Served::start(arguments);
+    servers.push(observe.map(str::to_owned).to_vec());
+    for arguments in servers {
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let served = Served::start(&arguments);
         all_threads_have(&served, "Umask", "0077");
         let limits = fs::read_to_string(format!("/proc/{}/limits", served.child.id())).unwrap();
         let core = limits.lines().find(|line| line.starts_with("Max core"));
@@ -200,9 +203,11 @@ fn has_sandbox(heard: &Heard) -> bool {
     heard.says("files restricted") && heard.says("system calls filtered")
 }
 
-#[test]
-fn all_threads_of_every_server_are_in_the_sandbox() {
-    let folder = Folder::new();
+/// The command line of every server that can be confined.
+///
+/// - `origin`: what the gateway is in front of.
+/// - `more`: flags that all of them get.
+fn servers(folder: &Folder, origin: &str, more: &[&str]) -> Vec<Vec<String>> {
     folder.write("site/index.html", "hello");
     let site = folder.text("site");
     let rules = folder.write(
@@ -210,20 +215,31 @@ fn all_threads_of_every_server_are_in_the_sandbox() {
         "[[rules]]\nwhen.request.url_path = \"/\"\nrespond.text = \"hello\"\n",
     );
     let own = folder.write("plimsoll.toml", &up("hello", ""));
-    let origin = Served::start(&["up", &own]);
-    let listen = ["--listen", "127.0.0.1:0", "--sandbox"];
-    let mut servers: Vec<Vec<&str>> = vec![
-        vec!["up", &own, "--sandbox"],
-        [&["serve", &site][..], &listen].concat(),
-        [&["mock", &site][..], &listen].concat(),
-        [&["mock", &rules][..], &listen].concat(),
-        [&["gateway", "--to", &origin.url][..], &listen].concat(),
-    ];
     #[cfg(feature = "monitor")]
     let monitor = folder.write("monitor.toml", "store = \"monitor.db\"\n");
-    #[cfg(feature = "monitor")]
-    servers.push([&["monitor", &monitor][..], &listen].concat());
-    for arguments in servers.drain(..) {
+    let listen = ["--listen", "127.0.0.1:0"];
+    let servers: &[&[&str]] = &[
+        &["up", &own],
+        &["serve", &site, listen[0], listen[1]],
+        &["mock", &site, listen[0], listen[1]],
+        &["mock", &rules, listen[0], listen[1]],
+        &["gateway", "--to", origin, listen[0], listen[1]],
+        #[cfg(feature = "monitor")]
+        &["monitor", &monitor, listen[0], listen[1]],
+    ];
+    let whole = |words: &&[&str]| {
+        let words = words.iter().chain(more);
+        words.map(|word| (*word).to_owned()).collect()
+    };
+    servers.iter().map(whole).collect()
+}
+
+#[test]
+fn all_threads_of_every_server_are_in_the_sandbox() {
+    let folder = Folder::new();
+    let origin = Served::start(&["up", &folder.write("origin.toml", &up("hello", ""))]);
+    for arguments in servers(&folder, &origin.url, &["--sandbox"]) {
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let mut served = Served::start(&arguments);
         let heard = Heard::listen_to(&mut served);
         if !has_sandbox(&heard) {

@@ -63,11 +63,20 @@ fn pages_of_instruments_fit_a_phone() {
     fs::write(&plan, PLAN).unwrap();
     plimsoll(&["lab", &plan, "--out", &path("lab")]).exits(0);
 
+    let rates = ["--rates", "100,200"];
+    let out = path("rates");
+    plimsoll(&[&short[..], &rates, &["--out", &out, &url, &url]].concat()).exits(0);
+    let trend = path("trend.html");
+    let report = ["report", "--trend", "--format", "html", "-o", &trend];
+    plimsoll(&[&report[..], &[&path("before"), &path("after")]].concat()).exits(0);
+
     let pictures = Pictures::of_environment();
     for page in [
         "before/report.html",
         "both.html",
         "compare/compare.html",
+        "rates/compare.html",
+        "trend.html",
         "line/line.html",
         "soak/report.html",
         "lab/lab.html",

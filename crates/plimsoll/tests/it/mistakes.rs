@@ -22,6 +22,15 @@ fn urls() {
 }
 
 #[test]
+fn help_is_a_command_too() {
+    let whole = |words: &[&str]| plimsoll(words).exits(0).stdout;
+    assert_eq!(whole(&["help", "load"]), whole(&["load", "--help"]));
+    assert_eq!(whole(&["help"]), whole(&["--help"]));
+    let unknown = plimsoll(&["help", "laod"]).exits(2);
+    assert!(unknown.stderr.contains("laod"), "{unknown}");
+}
+
+#[test]
 fn targets_that_are_not_there() {
     assert_snapshot!(plimsoll(&["load", "http://nosuch.invalid/"]), @"
     error: cannot reach http://nosuch.invalid: name-not-found during dns: there is no host named `nosuch.invalid`

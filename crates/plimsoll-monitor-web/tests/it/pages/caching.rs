@@ -4,6 +4,7 @@ use http::{Method, StatusCode};
 use plimsoll_testkit::{Origin, eventually};
 use tempfile::TempDir;
 
+use super::passwords::basic;
 use super::text;
 use crate::client::Running;
 

@@ -2,7 +2,6 @@
 
 use http::{Method, StatusCode};
 use plimsoll_testkit::eventually;
-use serde_json::json;
 use tempfile::TempDir;
 
 use crate::client::Running;

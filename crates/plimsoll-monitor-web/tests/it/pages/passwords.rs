@@ -78,7 +78,7 @@ fn with_password(password: &str) -> String {
     )
 }
 
-fn basic(password: &str) -> String {
+pub(super) fn basic(password: &str) -> String {
     use base64::Engine as _;
     let credentials = base64::prelude::BASE64_STANDARD.encode(format!("page:{password}"));
     format!("Basic {credentials}")
