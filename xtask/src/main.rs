@@ -1,4 +1,4 @@
-//! Development tasks: test, ci, tidy, book, advisories, services, bench, agree, planted, sources, h2spec, autobahn, grpcio, mcp, smuggling, wiremock, conformance, idle, cost, outside, words, axe, gatus, fuzz, gauntlet, deploy, package.
+//! Development tasks: test, ci, tidy, book, advisories, services, bench, agree, planted, sources, h2spec, autobahn, grpcio, mcp, smuggling, wiremock, conformance, idle, cost, outside, words, axe, gatus, fuzz, gauntlet, fleet, deploy, package.
 //!
 //! Each step of the continuous integration is one of these, so it runs the same on a laptop. Every
 //! external command is printed before it is run.
@@ -23,6 +23,7 @@ mod conformance;
 mod control_group;
 mod cost;
 mod deploy;
+mod fleet;
 /// The same that the lab and tests use.
 #[path = "../../crates/plimsoll-wire/src/free_port.rs"]
 #[expect(unreachable_pub, reason = "it is public in its own crate")]
@@ -122,6 +123,11 @@ enum Task {
     Agree(agree::Arguments),
     /// Hostile servers with exact logs: no figure that plimsoll prints may be off and unmarked
     Gauntlet(gauntlet::Arguments),
+    /// A load of four agents in namespaces of their own, with delays and a clock that is ahead
+    Fleet(fleet::Arguments),
+    /// Relay TCP with a delay: the network of `fleet`
+    #[command(hide = true)]
+    Relay(fleet::relay::Arguments),
     /// Unit files, chart, dashboards and alerts of packaging/, held against the programs that read them
     Deploy(deploy::Arguments),
     /// An archive, a Debian package and an image of a static program, with sums and a bill of materials
@@ -174,6 +180,8 @@ fn main() -> ExitCode {
         Task::Planted(arguments) => planted::run(&root, &arguments),
         Task::Deploy(arguments) => deploy::run(&root, &arguments),
         Task::Gauntlet(arguments) => gauntlet::run(&root, &arguments),
+        Task::Fleet(arguments) => fleet::run(&root, &arguments),
+        Task::Relay(arguments) => fleet::relay::run(&arguments),
         Task::Sources(arguments) => sources::run(&root, &arguments),
     };
     match outcome {

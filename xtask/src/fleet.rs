@@ -1,0 +1,386 @@
+//! `cargo xtask fleet`: a load from four machines, as far as one machine can stand for them.
+//!
+//! Four agents, each in a network namespace of its own with a relay that delays what goes between it and the broker; the
+//! clock of one of them is three seconds ahead. nginx, the broker and the coordinator are in a fifth namespace. Then:
+//!
+//! - Requests in nginx's log are those that the run counts.
+//! - All agents begin within 5 ms, whatever their clocks and their ways to the broker are.
+//! - Percentiles are near those of a single generator in one of the namespaces.
+//! - What `--observe` finds from another namespace is what `--pid` finds.
+//! - A run that loses an agent, stopped or killed, ends with exit code 4.
+
+mod network;
+pub(crate) mod relay;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::Value;
+
+use self::network::{HUB, Network};
+use crate::bench::target_directory;
+use crate::clock::wait;
+use crate::packages::{self, Package};
+use crate::server::Server;
+use crate::step;
+use crate::{Failure, Outcome};
+
+const NATS: Package = Package {
+    program: "nats-server",
+    name: "nats-server",
+};
+
+const IP: Package = Package {
+    program: "ip",
+    name: "iproute2",
+};
+
+/// The ways of the agents to the broker, in milliseconds, each way.
+const DELAYS: [u64; 4] = [0, 5, 20, 50];
+
+/// The agent whose clock is ahead, and by how much.
+const AHEAD: (usize, &str) = (3, "+3s");
+
+/// Ports in the namespace of the servers.
+const NGINX: u16 = 8080;
+const BROKER: u16 = 4222;
+const OBSERVER: u16 = 7070;
+
+/// The load of each run.
+const RATE: u32 = 400;
+const SECONDS: u32 = 5;
+
+/// Agents begin no further apart.
+const MOST_SPREAD: Duration = Duration::from_millis(5);
+
+/// How far figures of another namespace may be from those taken here.
+const NEAR: f64 = 0.02;
+
+/// With which program
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Test this program instead of building one with the profile `dist`
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+}
+
+/// Runs the task; fails if anything is not as it should be.
+pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
+    let needed = [
+        NATS,
+        IP,
+        packages::NGINX,
+        packages::FAKETIME,
+        packages::OPENSSL,
+    ];
+    packages::install(root, &needed)?;
+    let target = target_directory(root)?;
+    let program = match &arguments.program {
+        Some(program) => program.clone(),
+        None => {
+            let build = ["build", "--profile", "dist", "--locked", "-p", "plimsoll"];
+            step::run(root, &mut step::cargo(&build))?;
+            target.join("dist/plimsoll")
+        }
+    };
+    let program = program
+        .canonicalize()
+        .map_err(|error| format!("{}: {error}", program.display()))?;
+    let folder = target.join(format!("fleet-{}", std::process::id()));
+    fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let found = Scene::start(root, &program, &folder).and_then(|scene| scene.judge());
+    // A leftover lies in the target directory.
+    fs::remove_dir_all(&folder).ok();
+    let rows = found?;
+    println!();
+    let mut wrong = Vec::new();
+    for Row {
+        what,
+        found,
+        is_met,
+    } in &rows
+    {
+        let verdict = if *is_met { "ok" } else { "WRONG" };
+        println!("{what:<46}{found:<44}{verdict}");
+        if !is_met {
+            wrong.push(*what);
+        }
+    }
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("not as it should be: {}", wrong.join(", ")).into())
+    }
+}
+
+/// Something that was looked at.
+struct Row {
+    what: &'static str,
+    found: String,
+    is_met: bool,
+}
+
+/// The namespaces with everything that runs throughout.
+struct Scene<'a> {
+    program: &'a Path,
+    folder: &'a Path,
+    /// Of nginx's master.
+    nginx: u32,
+    _servers: Vec<Server>,
+    network: Network,
+}
+
+impl<'a> Scene<'a> {
+    fn start(root: &Path, program: &'a Path, folder: &'a Path) -> Result<Self, Failure> {
+        let network = Network::new(root, DELAYS.len())?;
+        keys(root, folder)?;
+        fs::write(folder.join("nginx.conf"), nginx(folder)).map_err(|error| error.to_string())?;
+        let mut servers = Vec::new();
+        let mut nginx = network.in_hub("nginx");
+        nginx.arg("-c").arg(folder.join("nginx.conf"));
+        servers.push(Server::start(&mut nginx)?);
+        let nginx = servers[0].0.id();
+        let mut broker = network.in_hub("nats-server");
+        broker.args(["-js", "-a", "0.0.0.0", "-p", &BROKER.to_string(), "-sd"]);
+        broker.arg(folder.join("broker"));
+        servers.push(Server::start(quiet(&mut broker))?);
+        let own = std::env::current_exe().map_err(|error| error.to_string())?;
+        for (number, delay) in DELAYS.iter().enumerate() {
+            let mut relay = network.in_agent(number, &own);
+            relay.args(["relay", "--listen", &format!("127.0.0.1:{BROKER}")]);
+            relay.args(["--to", &format!("{HUB}:{BROKER}")]);
+            relay.args(["--delay-ms", &delay.to_string()]);
+            servers.push(Server::start(&mut relay)?);
+        }
+        // Neither says when it is ready to those who are not there.
+        wait(Duration::from_secs(2));
+        Ok(Self {
+            program,
+            folder,
+            nginx,
+            _servers: servers,
+            network,
+        })
+    }
+
+    fn judge(&self) -> Result<Vec<Row>, Failure> {
+        let mut rows = Vec::new();
+        let fleet = self.fleet_run(&mut rows)?;
+        self.single_run(&fleet, &mut rows)?;
+        self.observed_run(&mut rows)?;
+        for (what, signal) in [
+            ("an agent is stopped", "-STOP"),
+            ("an agent is killed", "-KILL"),
+        ] {
+            let agents = self.agents()?;
+            let coordinator = self.coordinator(&["--agent-timeout", "5s"]);
+            let coordinator = spawn(coordinator)?;
+            // In the middle: half of the run is over, and its beginning took a second or two.
+            wait(Duration::from_secs(u64::from(SECONDS) / 2 + 2));
+            let mut kill = Command::new("kill");
+            kill.args([signal, &agents[1].0.id().to_string()]);
+            step::run(Path::new("/"), &mut kill)?;
+            let output = coordinator.wait_with_output();
+            let output = output.map_err(|error| error.to_string())?;
+            let code = output.status.code();
+            rows.push(Row {
+                what,
+                found: format!("exit code {}", code.map_or(-1, |code| code)),
+                is_met: code == Some(4),
+            });
+        }
+        Ok(rows)
+    }
+
+    /// A run of all agents; returns its summary.
+    fn fleet_run(&self, rows: &mut Vec<Row>) -> Result<Value, Failure> {
+        let before = self.logged()?;
+        let agents = self.agents()?;
+        let output = finished(spawn(self.coordinator(&["--most-spread", "50ms"]))?)?;
+        drop(agents);
+        let summary = json(&output)?;
+        let logged = self.logged()? - before;
+        let started = summary["counts"]["started"].as_u64().unwrap_or(0);
+        rows.push(Row {
+            what: "requests that are counted, and in nginx's log",
+            found: format!("{started}, {logged}"),
+            is_met: started == logged && started == u64::from(RATE * SECONDS),
+        });
+        let late = summary["agents"].as_array().into_iter().flatten();
+        let late: Vec<f64> = late.filter_map(|agent| agent["late_us"].as_f64()).collect();
+        let least = late.iter().copied().fold(f64::INFINITY, f64::min);
+        let spread = late.iter().copied().fold(0.0, f64::max) - least;
+        rows.push(Row {
+            what: "agents begin within 5 ms",
+            found: format!("{} agents, {:.2} ms apart", late.len(), spread / 1e3),
+            is_met: late.len() == DELAYS.len() && spread <= MOST_SPREAD.as_secs_f64() * 1e6,
+        });
+        Ok(summary)
+    }
+
+    /// The same load by one generator.
+    fn single_run(&self, fleet: &Value, rows: &mut Vec<Row>) -> Result<(), Failure> {
+        let mut single = self.network.in_agent(0, self.program);
+        single.args(["load", "--json"]).args(load());
+        let single = json(&finished(spawn(single)?)?)?;
+        let times = |summary: &Value| {
+            ["p50_us", "p99_us"].map(|key| {
+                let value = summary["latency"]["from_intended"][key].as_f64();
+                value.unwrap_or(f64::NAN) / 1e3
+            })
+        };
+        let ([p50, p99], [own_p50, own_p99]) = (times(fleet), times(&single));
+        rows.push(Row {
+            what: "p50 and p99 of all, and of a single generator",
+            found: format!("{p50:.2} and {p99:.2} ms, {own_p50:.2} and {own_p99:.2} ms"),
+            // The latencies of a server at leisure are scheduling: the merge itself is held by tests.
+            is_met: (p50 - own_p50).abs() <= 0.5 && (p99 - own_p99).abs() <= 5.0,
+        });
+        Ok(())
+    }
+
+    /// nginx, observed from another namespace and here in one run.
+    fn observed_run(&self, rows: &mut Vec<Row>) -> Result<(), Failure> {
+        let mut observer = self.network.in_hub(self.program);
+        observer.args(["observe", "--listen", &format!("{HUB}:{OBSERVER}")]);
+        observer.args(["--allow", "pid"]);
+        for (flag, file) in [
+            ("--token-file", "token"),
+            ("--cert", "cert.pem"),
+            ("--key", "cert-key.pem"),
+        ] {
+            observer.arg(flag).arg(self.folder.join(file));
+        }
+        let _observer = Server::start(quiet(&mut observer))?;
+        wait(Duration::from_secs(1));
+        let pid = self.nginx.to_string();
+        let mut load = self.network.in_agent(0, self.program);
+        load.args(["load", "--json", "-c", "8", "-z", "5s", "--pid", &pid]);
+        load.args([
+            "--observe",
+            &format!("web=https://{HUB}:{OBSERVER}/?pid={pid}"),
+        ]);
+        load.arg("--observe-token-file")
+            .arg(self.folder.join("token"));
+        load.arg("--observe-ca").arg(self.folder.join("cert.pem"));
+        load.arg(url());
+        let summary = json(&finished(spawn(load)?)?)?;
+        let cost = |cost: &Value| cost["cpu_us_per_request"].as_f64().unwrap_or(f64::NAN);
+        let (here, there) = (
+            cost(&summary["target"]),
+            cost(&summary["observed"][0]["cost"]),
+        );
+        rows.push(Row {
+            what: "CPU per request here, and from elsewhere",
+            found: format!("{here:.2} and {there:.2} µs"),
+            is_met: (there / here - 1.0).abs() <= NEAR,
+        });
+        Ok(())
+    }
+
+    /// One agent in each namespace, which ends after a run.
+    fn agents(&self) -> Result<Vec<Server>, Failure> {
+        let agents = (0..DELAYS.len()).map(|number| {
+            let mut agent = if number == AHEAD.0 {
+                let mut shifted = self.network.in_agent(number, "faketime");
+                shifted.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+                shifted.args(["-f", AHEAD.1]).arg(self.program);
+                shifted
+            } else {
+                self.network.in_agent(number, self.program)
+            };
+            agent.args(["agent", "--once", "--cores", "1"]);
+            agent.args(["--name", &format!("agent-{number}"), "--allow", HUB]);
+            agent.args(["--nats", &format!("nats://127.0.0.1:{BROKER}"), "--trust"]);
+            agent.arg(self.folder.join("trust.pem"));
+            Server::start(quiet(&mut agent))
+        });
+        agents.collect()
+    }
+
+    fn coordinator(&self, more: &[&str]) -> Command {
+        let mut coordinator = self.network.in_hub(self.program);
+        let broker = format!("nats://127.0.0.1:{BROKER}");
+        coordinator.args(["load", "--json", "--fleet", &broker, "--sign"]);
+        coordinator.arg(self.folder.join("key.pem"));
+        coordinator.args(["--agents", &DELAYS.len().to_string()]);
+        coordinator.args(more).args(load());
+        coordinator
+    }
+
+    /// Lines of nginx's log.
+    fn logged(&self) -> Result<u64, Failure> {
+        let log = fs::read_to_string(self.folder.join("access.log"));
+        let log = log.map_err(|error| format!("nginx's log: {error}"))?;
+        Ok(log.lines().count() as u64)
+    }
+}
+
+/// The load of each run, for the command line.
+fn load() -> Vec<String> {
+    let words = format!("-c 32 -q {RATE} -z {SECONDS}s {}", url());
+    words.split(' ').map(str::to_owned).collect()
+}
+
+fn url() -> String {
+    format!("http://{HUB}:{NGINX}/")
+}
+
+/// Keys of the run, a certificate of the observer, and its token.
+fn keys(root: &Path, folder: &Path) -> Outcome {
+    let openssl = |words: &str| {
+        let mut openssl = Command::new("openssl");
+        openssl.current_dir(folder).args(words.split(' '));
+        step::run(folder, &mut openssl)
+    };
+    openssl("genpkey -algorithm ed25519 -out key.pem")?;
+    openssl("pkey -in key.pem -pubout -out trust.pem")?;
+    openssl(&format!(
+        "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout cert-key.pem -out cert.pem -days 1 -subj /CN=hub \
+         -addext subjectAltName=IP:{HUB} -addext basicConstraints=critical,CA:FALSE"
+    ))?;
+    let token = step::output(root, Command::new("openssl").args(["rand", "-hex", "32"]))?;
+    fs::write(folder.join("token"), token.trim()).map_err(|error| error.to_string().into())
+}
+
+fn nginx(folder: &Path) -> String {
+    let folder = folder.display();
+    format!(
+        "daemon off;\npid {folder}/nginx.pid;\nerror_log {folder}/error.log;\nworker_processes 1;\n\
+         events {{ worker_connections 1024; }}\n\
+         http {{\n  access_log {folder}/access.log;\n  keepalive_requests 1000000;\n\
+         client_body_temp_path {folder}/body;\n  proxy_temp_path {folder}/proxy;\n\
+         fastcgi_temp_path {folder}/fastcgi;\n  uwsgi_temp_path {folder}/uwsgi;\n  scgi_temp_path {folder}/scgi;\n\
+         server {{ listen {NGINX}; location / {{ return 200 \"hello\\n\"; }} }}\n}}\n"
+    )
+}
+
+fn quiet(command: &mut Command) -> &mut Command {
+    command.stdout(Stdio::null()).stderr(Stdio::null())
+}
+
+/// A command whose output is read.
+fn spawn(mut command: Command) -> Result<std::process::Child, Failure> {
+    println!("$ {}", step::shown(&command));
+    command.stdout(Stdio::piped());
+    let child = command.spawn();
+    child.map_err(|error| format!("cannot start `{}`: {error}", step::shown(&command)).into())
+}
+
+/// Its output, once it has ended well.
+fn finished(child: std::process::Child) -> Result<Output, Failure> {
+    let output = child.wait_with_output();
+    let output = output.map_err(|error| error.to_string())?;
+    if output.status.success() {
+        Ok(output)
+    } else {
+        Err(format!("the run ended with {}", output.status).into())
+    }
+}
+
+fn json(output: &Output) -> Result<Value, Failure> {
+    serde_json::from_slice(&output.stdout).map_err(|error| format!("the summary: {error}").into())
+}
