@@ -193,14 +193,14 @@ impl SummaryDocument {
                 .iter()
                 .map(ThresholdDocument::from_judged)
                 .collect(),
-            target: run.target.as_ref().map(|target| TargetDocument {
-                cpu_us_per_request_error: run.cpu_error_us().map(rounded),
-                ..TargetDocument::from_server_cost(target)
-            }),
+            target: run
+                .target
+                .as_ref()
+                .map(|target| TargetDocument::from_server_cost(target, run)),
             observed: run
                 .observed
                 .iter()
-                .map(|server| ObservedDocument::from_observed(server, &run.ticks))
+                .map(|server| ObservedDocument::from_observed(server, run))
                 .collect(),
             agents: run
                 .agents

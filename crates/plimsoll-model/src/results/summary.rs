@@ -218,8 +218,13 @@ impl RunSummary {
 
     /// How far the processor time per request of the target may be off, see [`ServerCost::cpu_error_us`].
     pub fn cpu_error_us(&self) -> Option<f64> {
+        self.server_cpu_error_us(self.target.as_ref()?)
+    }
+
+    /// The same of any server of this run, such as the [cost](ObservedServer::cost) of one that was observed by name.
+    pub fn server_cpu_error_us(&self, server: &ServerCost) -> Option<f64> {
         let from = self.load.warm_up;
-        self.target.as_ref()?.cpu_error_us(from, from + self.window)
+        server.cpu_error_us(from, from + self.window)
     }
 
     /// Events of streams received per second of the window.

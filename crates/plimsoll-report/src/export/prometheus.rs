@@ -53,7 +53,7 @@ impl Exporter for Prometheus {
     }
 }
 
-pub(crate) const FAMILIES: [Family; 21] = [
+pub(crate) const FAMILIES: [Family; 23] = [
     (
         "requests",
         "exchanges of the run by what came of them",
@@ -147,6 +147,14 @@ pub(crate) const FAMILIES: [Family; 21] = [
         },
     ),
     (
+        "server_cpu_error_seconds_per_request",
+        "how far the processor time of the server may be off: two standard errors",
+        |run| {
+            let target = run.summary.target.as_ref();
+            one(target.and_then(|target| target.cpu_us_per_request_error.map(seconds)))
+        },
+    ),
+    (
         "server_memory_peak_bytes",
         "resident memory of the server",
         |run| {
@@ -161,6 +169,16 @@ pub(crate) const FAMILIES: [Family; 21] = [
             observed(run, |server| {
                 let cost = server.cost.as_ref().filter(|_| server.whole)?;
                 cost.cost.cpu_us_per_request.map(seconds)
+            })
+        },
+    ),
+    (
+        "observed_cpu_error_seconds_per_request",
+        "how far the processor time of a server that was observed by name may be off: two standard errors",
+        |run| {
+            observed(run, |server| {
+                let cost = server.cost.as_ref().filter(|_| server.whole)?;
+                cost.cpu_us_per_request_error.map(seconds)
             })
         },
     ),
