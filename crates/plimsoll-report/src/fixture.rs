@@ -27,6 +27,7 @@ pub(crate) fn all() -> Vec<(&'static str, RunSummary)> {
         ("fleet", fleet()),
         ("open", open()),
         ("failing", failing()),
+        ("mixed", mixed()),
         ("saturated", saturated()),
         ("empty", empty()),
         ("interrupted", interrupted()),
@@ -437,6 +438,22 @@ pub(crate) fn failing() -> RunSummary {
             .into(),
         "the machine was busy before the run: load average 5.20 on 8 cores".into(),
     ];
+    run
+}
+
+/// A server that serves most requests, and rejects some at once.
+pub(crate) fn mixed() -> RunSummary {
+    const REJECTED: u64 = 24_000;
+    let mut run = closed();
+    run.counts.started += REJECTED;
+    run.counts.ok += REJECTED;
+    run.counts.completed_in_window += REJECTED;
+    run.statuses.insert(429, REJECTED);
+    let errors = distribution(REJECTED, 150, 0.3);
+    run.latency.from_started.merge(&errors.clone().into());
+    run.latency.of_errors = Some(errors);
+    let caution = run.latency.by_status().and_then(|kinds| kinds.caution());
+    run.conditions.warnings.extend(caution);
     run
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::{
     AgentFigures, Bounded, Bucket, Conditions, Cost, Failure, FailureKind, GrpcFigures, Histogram,
-    JudgedThreshold, Memory, ObservedServer, Phase, Protocol, Rate, RequestFigures, ResourceSample,
-    ServerFigures, Times, TimesView,
+    JudgedThreshold, LatencyByStatus, Memory, ObservedServer, Phase, Protocol, Rate,
+    RequestFigures, ResourceSample, ServerFigures, Times, TimesView,
 };
 
 /// Everything that one load run found, as plain values; encoders turn it into text and files.
@@ -477,13 +477,9 @@ pub struct Latency {
 
 impl Latency {
     /// Latencies of responses below 400 and of the others, if there are both.
-    pub fn apart(&self) -> Option<(Histogram, &Histogram)> {
-        let errors = self
-            .of_errors
-            .as_ref()
-            .filter(|errors| !errors.is_empty())?;
-        let ok = self.honest().observed().without(errors);
-        (!ok.is_empty()).then_some((ok, errors))
+    pub fn by_status(&self) -> Option<LatencyByStatus<'_>> {
+        let errors = self.of_errors.as_ref()?;
+        LatencyByStatus::from_errors(self.honest().observed(), errors)
     }
 
     /// The view that does not hide waiting: from the intended start where there is one.

@@ -53,7 +53,7 @@ impl Exporter for Prometheus {
     }
 }
 
-pub(crate) const FAMILIES: [Family; 23] = [
+pub(crate) const FAMILIES: [Family; 24] = [
     (
         "requests",
         "exchanges of the run by what came of them",
@@ -86,8 +86,20 @@ pub(crate) const FAMILIES: [Family; 23] = [
         |run| times(honest(run), &[]),
     ),
     (
+        "latency_of_responses_seconds",
+        "the same of responses below 400 (`ok`) and of error statuses (`error`), if there are both",
+        |run| {
+            let latency = &run.summary.latency;
+            [("ok", &latency.of_ok), ("error", &latency.of_errors)]
+                .into_iter()
+                .filter_map(|(kind, of_kind)| Some((kind, of_kind.as_ref()?)))
+                .flat_map(|(kind, of_kind)| times(of_kind, &[("responses", kind.to_owned())]))
+                .collect()
+        },
+    ),
+    (
         "latency_mean_seconds",
-        "arithmetic mean of the same",
+        "arithmetic mean, from the intended start where there is one",
         |run| {
             let mean = honest(run).mean_us;
             let points = mean.map(|mean| bounded(mean, Vec::new()));

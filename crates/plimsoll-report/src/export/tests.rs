@@ -171,6 +171,28 @@ fn costs_have_their_error_in_every_format() {
 }
 
 #[test]
+fn latency_of_ok_and_of_errors_is_apart_where_there_are_both() {
+    let lines = |run: &plimsoll_model::RunSummary| -> Vec<String> {
+        let metrics = String::from_utf8(Prometheus.export(&[record("run", run)])).unwrap();
+        let family = "plimsoll_latency_of_responses_seconds{";
+        let lines = metrics.lines().filter(|line| line.starts_with(family));
+        lines.map(str::to_owned).collect()
+    };
+    assert_eq!(lines(&fixture::closed()), [""; 0]);
+    let run = fixture::mixed();
+    let found = lines(&run);
+    assert_eq!(found.len(), 2 * 6, "{found:?}");
+    let kinds = run.latency.by_status().unwrap();
+    for (kind, times) in [("ok", &kinds.ok), ("error", kinds.errors)] {
+        let labels = format!("responses=\"{kind}\",quantile=\"0.5\"}} ");
+        let median = found.iter().find_map(|line| line.split_once(&labels));
+        let median: f64 = median.unwrap().1.parse().unwrap();
+        let expected = times.quantile(0.5).unwrap().as_secs_f64();
+        assert!((median - expected).abs() < 1e-9, "{median} of {kind}");
+    }
+}
+
+#[test]
 fn agents_of_a_fleet_have_a_table_that_says_which_was_the_limit() {
     let run = record("run", &fixture::fleet());
     let markdown = String::from_utf8(Markdown.export(std::slice::from_ref(&run))).unwrap();

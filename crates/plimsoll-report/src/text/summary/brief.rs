@@ -220,10 +220,10 @@ fn latency(page: &mut Page, run: &RunSummary) {
         cells.push(page.style().apply(Emphasis::Faint, remark));
     }
     page.cells("latency", &cells);
-    let Some((ok, errors)) = run.latency.apart() else {
+    let Some(kinds) = run.latency.by_status() else {
         return;
     };
-    for (label, times) in [("  of ok", &ok), ("  of errors", errors)] {
+    for (label, times) in [("  of ok", &kinds.ok), ("  of errors", kinds.errors)] {
         page.cells(
             label,
             &[
