@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use plimsoll_model::{Histogram, LatencyByStatus, Phase, Times, TimesView};
+use plimsoll_model::{FailureKind, Histogram, LatencyByStatus, Phase, Times, TimesView};
 
 use crate::document::{
     CostDocument, FailureDocument, PhaseDocument, SummaryDocument, TickDocument, TimesDocument,
 };
-use crate::hdr::{CENSORED, CENSORED_FROM_STARTED, FROM_STARTED, OF_ERRORS};
+use crate::hdr::{CENSORED, CENSORED_FROM_STARTED, FROM_STARTED, OF_ERRORS, OF_TIMEOUTS};
 use crate::record::RunRecord;
 
 /// Starts further apart than this are reported.
@@ -65,8 +65,7 @@ pub fn merged(name: &str, runs: &[RunRecord]) -> Result<RunRecord, MergeError> {
     times(&mut summary, &latency, &intervals);
     cost(&mut summary.generator.cost);
     if !rest.is_empty() {
-        let errors = intervals.get(&Some(OF_ERRORS.to_owned()));
-        by_status(&mut summary, latency.observed(), errors, runs);
+        by_status(&mut summary, latency.observed(), &intervals, runs);
         servers(&mut summary);
     }
     summary.thresholds.clear();
@@ -315,20 +314,26 @@ fn times(
 /// Latencies of responses below 400 and of error statuses, and the caution for a mix of them in place of those of single
 /// results.
 ///
-/// - `all`, `errors`: the merged histograms.
+/// - `all`, `intervals`: the merged histograms.
 fn by_status(
     summary: &mut SummaryDocument,
     all: &Histogram,
-    errors: Option<&Histogram>,
+    intervals: &BTreeMap<Option<String>, Histogram>,
     runs: &[RunRecord],
 ) {
-    // Earlier versions did not write the latencies of error statuses: without those of one the others are a part.
+    // Earlier versions did not write the latencies of error statuses and timeouts: without those of one run the others
+    // are a part.
     let are_known = runs.iter().all(|run| {
         let has_errors = run.summary.statuses.range(400..).next().is_some();
-        !has_errors || run.interval(OF_ERRORS).is_some()
+        let mut failures = run.summary.failures.iter();
+        let has_timeouts = failures.any(|failure| failure.kind == FailureKind::Timeout.name());
+        (!has_errors || run.interval(OF_ERRORS).is_some())
+            && (!has_timeouts || run.interval(OF_TIMEOUTS).is_some())
     });
-    let errors = errors.filter(|_| are_known);
-    let both = errors.and_then(|errors| LatencyByStatus::from_errors(all, errors));
+    let tagged = |tag: &str| intervals.get(&Some(tag.to_owned()));
+    let errors = tagged(OF_ERRORS).filter(|_| are_known);
+    let both =
+        errors.and_then(|errors| LatencyByStatus::from_errors(all, errors, tagged(OF_TIMEOUTS)));
     let latency = &mut summary.latency;
     latency.of_ok = both
         .as_ref()
@@ -500,6 +505,21 @@ mod tests {
     }
 
     #[test]
+    fn timeouts_are_in_neither_part_of_merged_latencies() {
+        let run = fixture::mixed();
+        let records = [record("one", &run), record("other", &run)];
+        let both = merged("both", &records).unwrap();
+        let count = |times: &Option<TimesDocument>| times.as_ref().unwrap().count;
+        let of_one = run.latency.by_status().unwrap();
+        let found = &both.summary.latency;
+        assert_eq!(count(&found.of_ok), 2 * of_one.ok.len());
+        assert_eq!(count(&found.of_errors), 2 * of_one.errors.len());
+        let max = |times: &Option<TimesDocument>| times.as_ref().unwrap().max_us.unwrap().low();
+        assert!(max(&found.of_ok) < 1e6, "{found:?}");
+        assert!(found.from_started.max_us.unwrap().low() > 1e6);
+    }
+
+    #[test]
     fn one_that_only_failed_and_one_that_did_not_are_apart_together() {
         let one = fixture::open();
         let mut rejected = one.clone();
@@ -562,6 +582,14 @@ mod tests {
         let mixes = both.summary.conditions.warnings.iter();
         let mixes = mixes.filter(|warning| warning.starts_with("latency mixes responses"));
         assert_eq!(mixes.count(), 2);
+
+        // Timeouts of which the latency is not known would be among those of ok.
+        let mut records = ["one", "other"].map(|name| record(name, &fixture::mixed()));
+        records[0]
+            .intervals
+            .retain(|(tag, _)| tag.as_deref() != Some(OF_TIMEOUTS));
+        let both = merged("both", &records).unwrap();
+        assert_eq!(both.summary.latency.of_ok, None);
     }
 
     #[test]

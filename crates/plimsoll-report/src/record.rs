@@ -54,7 +54,9 @@ impl RunRecord {
     /// Latencies of responses below 400 and of error statuses; `None` unless there are both, and in the results of
     /// versions that did not keep them.
     pub(crate) fn latency_by_status(&self) -> Option<LatencyByStatus<'_>> {
-        LatencyByStatus::from_errors(self.latency.observed(), self.interval(hdr::OF_ERRORS)?)
+        let errors = self.interval(hdr::OF_ERRORS)?;
+        let timeouts = self.interval(hdr::OF_TIMEOUTS);
+        LatencyByStatus::from_errors(self.latency.observed(), errors, timeouts)
     }
 
     /// The interval with this tag.

@@ -5,7 +5,7 @@ use crate::{DurationText, Histogram, percentage};
 /// Latencies of both kinds of responses of a run that has both.
 #[derive(Debug, Clone)]
 pub struct LatencyByStatus<'a> {
-    /// Of all that are not among the errors.
+    /// Of responses with a status below 400.
     pub ok: Histogram,
     /// Of responses with a status of 400 or above.
     pub errors: &'a Histogram,
@@ -14,12 +14,19 @@ pub struct LatencyByStatus<'a> {
 impl<'a> LatencyByStatus<'a> {
     /// Both kinds; `None` unless there are both.
     ///
-    /// - `all`: with the errors.
-    pub fn from_errors(all: &Histogram, errors: &'a Histogram) -> Option<Self> {
+    /// - `all`: with the errors, and with `timeouts`, which are no responses.
+    pub fn from_errors(
+        all: &Histogram,
+        errors: &'a Histogram,
+        timeouts: Option<&Histogram>,
+    ) -> Option<Self> {
         if errors.is_empty() {
             return None;
         }
-        let ok = all.without(errors);
+        let mut ok = all.without(errors);
+        if let Some(timeouts) = timeouts {
+            ok = ok.without(timeouts);
+        }
         (!ok.is_empty()).then_some(Self { ok, errors })
     }
 
@@ -64,7 +71,7 @@ mod tests {
     #[test]
     fn fast_rejections_in_the_latency_are_reported() {
         let caution = |all: &[(u64, u64)], errors: &[(u64, u64)]| {
-            LatencyByStatus::from_errors(&latency(all), &latency(errors))?.caution()
+            LatencyByStatus::from_errors(&latency(all), &latency(errors), None)?.caution()
         };
         let found = caution(&[(1_000, 500), (100_000, 500)], &[(1_000, 500)]).unwrap();
         assert!(
@@ -80,10 +87,20 @@ mod tests {
     #[test]
     fn one_kind_alone_is_not_apart() {
         let all = latency(&[(1_000, 5)]);
-        assert!(LatencyByStatus::from_errors(&all, &Histogram::new()).is_none());
-        assert!(LatencyByStatus::from_errors(&all, &all).is_none());
+        assert!(LatencyByStatus::from_errors(&all, &Histogram::new(), None).is_none());
+        assert!(LatencyByStatus::from_errors(&all, &all, None).is_none());
         let some = latency(&[(1_000, 2)]);
-        let both = LatencyByStatus::from_errors(&all, &some).unwrap();
+        let both = LatencyByStatus::from_errors(&all, &some, None).unwrap();
         assert_eq!((both.ok.len(), both.errors.len()), (3, 2));
+    }
+
+    #[test]
+    fn timeouts_are_of_neither_kind() {
+        let all = latency(&[(1_000, 9), (200, 4), (5_000_000, 3)]);
+        let (errors, timeouts) = (latency(&[(200, 4)]), latency(&[(5_000_000, 3)]));
+        let both = LatencyByStatus::from_errors(&all, &errors, Some(&timeouts)).unwrap();
+        assert_eq!(both.ok, latency(&[(1_000, 9)]));
+        let rest = latency(&[(200, 4), (5_000_000, 3)]);
+        assert!(LatencyByStatus::from_errors(&rest, &errors, Some(&timeouts)).is_none());
     }
 }

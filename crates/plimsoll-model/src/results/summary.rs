@@ -473,13 +473,16 @@ pub struct Latency {
     pub from_intended: Option<Times>,
     /// Of responses with a status of 400 or above: the part of [`honest`](Self::honest) that is theirs.
     pub of_errors: Option<Histogram>,
+    /// Of exchanges that timed out: the part of [`honest`](Self::honest) that is of no response.
+    pub of_timeouts: Option<Histogram>,
 }
 
 impl Latency {
     /// Latencies of responses below 400 and of the others, if there are both.
     pub fn by_status(&self) -> Option<LatencyByStatus<'_>> {
         let errors = self.of_errors.as_ref()?;
-        LatencyByStatus::from_errors(self.honest().observed(), errors)
+        let all = self.honest().observed();
+        LatencyByStatus::from_errors(all, errors, self.of_timeouts.as_ref())
     }
 
     /// The view that does not hide waiting: from the intended start where there is one.

@@ -87,7 +87,7 @@ pub(crate) const FAMILIES: [Family; 24] = [
     ),
     (
         "latency_of_responses_seconds",
-        "the same of responses below 400 (`ok`) and of error statuses (`error`), if there are both",
+        "latency of responses below 400 (`ok`) and of error statuses (`error`), if there are both",
         |run| {
             let latency = &run.summary.latency;
             [("ok", &latency.of_ok), ("error", &latency.of_errors)]
