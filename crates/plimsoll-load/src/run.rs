@@ -498,6 +498,7 @@ pub(crate) fn summary_of(
         from_started: total.from_started.clone(),
         from_intended: total.from_intended.clone(),
         of_errors: total.of_errors.as_deref().cloned(),
+        of_timeouts: total.of_timeouts.as_deref().cloned(),
     };
     let no_cost = Cost {
         cpu: plimsoll_model::CpuTime::default(),

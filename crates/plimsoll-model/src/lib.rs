@@ -66,6 +66,7 @@ pub use crate::results::check::{
     Certificate, Checked, CheckedCall, CheckedRedirect, Judgement, TlsSession, Verdict,
 };
 pub use crate::results::conditions::{Conditions, Limits, LoadAverage, Pinning};
+pub use crate::results::latency_by_status::LatencyByStatus;
 pub use crate::results::loadtest::{
     LoadtestConnections, LoadtestFound, LoadtestShape, LoadtestSummary, LoadtestTick,
 };
@@ -86,8 +87,8 @@ pub use crate::threshold::{
     ThresholdVerdict, Trend, Unit,
 };
 pub use crate::units::figures::{
-    grouped, percent_rounded_down, percentage, rate_figures, rough_percent, share_percentage,
-    three_figures, without_trailing_zeros,
+    grouped, percent_rounded_down, percentage, rate_figures, rough_percent, rough_percentage,
+    share_percentage, three_figures, without_trailing_zeros,
 };
 pub use crate::units::{
     ByteSize, DurationText, Rate, UnitError, counted, parse_byte_size, parse_duration, parse_rate,

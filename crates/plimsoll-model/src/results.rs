@@ -6,6 +6,8 @@ pub(crate) mod conditions;
 
 pub(crate) mod agents;
 
+pub(crate) mod latency_by_status;
+
 pub(crate) mod observed;
 
 pub(crate) mod requests;

@@ -126,7 +126,7 @@ impl SummaryDocument {
 
     /// The document of `run`.
     pub fn from_summary(run: &RunSummary) -> Self {
-        let apart = run.latency.apart();
+        let by_status = run.latency.by_status();
         Self {
             schema: Self::SCHEMA.to_owned(),
             load: LoadDocument::from_shape(&run.load),
@@ -159,10 +159,12 @@ impl SummaryDocument {
                     .from_intended
                     .as_ref()
                     .map(|times| TimesDocument::from_times(times.view())),
-                of_ok: apart.as_ref().map(|(ok, _)| TimesDocument::from_times(ok)),
-                of_errors: apart
+                of_ok: by_status
                     .as_ref()
-                    .map(|(_, errors)| TimesDocument::from_times(*errors)),
+                    .map(|kinds| TimesDocument::from_times(&kinds.ok)),
+                of_errors: by_status
+                    .as_ref()
+                    .map(|kinds| TimesDocument::from_times(kinds.errors)),
             },
             phases: Phase::ALL
                 .into_iter()
@@ -193,14 +195,14 @@ impl SummaryDocument {
                 .iter()
                 .map(ThresholdDocument::from_judged)
                 .collect(),
-            target: run.target.as_ref().map(|target| TargetDocument {
-                cpu_us_per_request_error: run.cpu_error_us().map(rounded),
-                ..TargetDocument::from_server_cost(target)
-            }),
+            target: run
+                .target
+                .as_ref()
+                .map(|target| TargetDocument::from_server_cost(target, run)),
             observed: run
                 .observed
                 .iter()
-                .map(|server| ObservedDocument::from_observed(server, &run.ticks))
+                .map(|server| ObservedDocument::from_observed(server, run))
                 .collect(),
             agents: run
                 .agents

@@ -27,6 +27,7 @@ pub(crate) fn all() -> Vec<(&'static str, RunSummary)> {
         ("fleet", fleet()),
         ("open", open()),
         ("failing", failing()),
+        ("mixed", mixed()),
         ("saturated", saturated()),
         ("empty", empty()),
         ("interrupted", interrupted()),
@@ -119,6 +120,7 @@ fn make_closed() -> RunSummary {
             from_started: latency.into(),
             from_intended: None,
             of_errors: None,
+            of_timeouts: None,
         },
         phases,
         ticks: (1..=3).map(|second| tick(second, second == 1)).collect(),
@@ -222,6 +224,11 @@ pub(crate) fn tiers() -> RunSummary {
     };
     db.cost.window = Duration::from_secs(6);
     db.cost.exchanges = 289_000;
+    // It spends by turns more and less, so its cost is known to a few percent only.
+    for (number, sample) in (0..).zip(&mut db.samples) {
+        sample.cpu.user = Duration::from_millis(133 * number + 14 * (number % 2));
+        sample.cpu.system = Duration::ZERO;
+    }
     let web = ServerCost {
         name: "container web at https://web1:7070".into(),
         ..web
@@ -358,6 +365,7 @@ pub(crate) fn open() -> RunSummary {
         from_started: started.into(),
         from_intended: Some(intended.into()),
         of_errors: None,
+        of_timeouts: None,
     };
     run.phases = Default::default();
     run.phases[Phase::Blocked.index()] = distribution(49_960, 40, 0.9);
@@ -432,6 +440,29 @@ pub(crate) fn failing() -> RunSummary {
             .into(),
         "the machine was busy before the run: load average 5.20 on 8 cores".into(),
     ];
+    run
+}
+
+/// A server that serves most requests, rejects some at once and leaves a few without a response.
+pub(crate) fn mixed() -> RunSummary {
+    const REJECTED: u64 = 24_000;
+    const TIMED_OUT: u64 = 300;
+    let mut run = closed();
+    run.counts.started += REJECTED + TIMED_OUT;
+    run.counts.failed += TIMED_OUT;
+    run.counts.ok += REJECTED;
+    run.counts.completed_in_window += REJECTED;
+    run.statuses.insert(429, REJECTED);
+    let errors = distribution(REJECTED, 150, 0.3);
+    run.latency.from_started.merge(&errors.clone().into());
+    run.latency.of_errors = Some(errors);
+    let timeout = failure(Phase::Wait, FailureKind::Timeout, TIMED_OUT, None);
+    run.failures.push(timeout);
+    let timeouts = distribution(TIMED_OUT, 5_000_000, 0.001);
+    run.latency.from_started.merge(&timeouts.clone().into());
+    run.latency.of_timeouts = Some(timeouts);
+    let caution = run.latency.by_status().and_then(|kinds| kinds.caution());
+    run.conditions.warnings.extend(caution);
     run
 }
 

@@ -13,12 +13,18 @@ pub(crate) const CENSORED: &str = "censored";
 /// The same beside the latencies from the actual start.
 pub(crate) const CENSORED_FROM_STARTED: &str = "censored-from-started";
 
+/// The tag of the latencies of responses with a status of 400 or above, which are among all latencies.
+pub(crate) const OF_ERRORS: &str = "of-errors";
+
+/// The tag of the latencies of exchanges that timed out, which are among all latencies too.
+pub(crate) const OF_TIMEOUTS: &str = "of-timeouts";
+
 /// One interval for the whole window; values are nanoseconds, the maximum column milliseconds.
 ///
 /// The interval without a tag holds the latencies from the intended start, or in a closed loop from
 /// the actual one. In an open loop those from the actual start have the tag `from-started`. Of exchanges
-/// that were aborted or missed `censored` and `censored-from-started` hold how long each was waited for. The
-/// phases that happened have their names as tags.
+/// that were aborted or missed `censored` and `censored-from-started` hold how long each was waited for. Latencies of
+/// error statuses have the tag `of-errors`, those of timeouts `of-timeouts`, if there are any. The phases that happened have their names as tags.
 pub fn latency_log(run: &RunSummary) -> Vec<u8> {
     let mut log = Vec::new();
     let mut serializer = V2DeflateSerializer::new();
@@ -58,6 +64,15 @@ pub(crate) fn intervals(
     let censored_started = started.censored().filter(|_| is_open);
     let censored_started = censored_started.map(|times| (Some(CENSORED_FROM_STARTED), times));
     let started = is_open.then_some((Some(FROM_STARTED), started.observed()));
+    let latency = &run.latency;
+    let parts = [
+        (OF_ERRORS, &latency.of_errors),
+        (OF_TIMEOUTS, &latency.of_timeouts),
+    ];
+    let parts = parts.into_iter().filter_map(|(tag, part)| {
+        let part = part.as_ref().filter(|part| !part.is_empty())?;
+        Some((Some(tag), part))
+    });
     let phases = Phase::ALL
         .into_iter()
         .map(|phase| (Some(phase.name()), &run.phases[phase.index()]));
@@ -65,6 +80,7 @@ pub(crate) fn intervals(
         .chain(started)
         .chain(censored)
         .chain(censored_started)
+        .chain(parts)
         .chain(phases.filter(|(_, histogram)| !histogram.is_empty()))
 }
 
@@ -109,7 +125,20 @@ mod tests {
         );
         let wait = &run.phases[Phase::Wait.index()];
         assert_eq!(find(Some("wait")), wait.as_hdr());
-        assert!(read.iter().all(|(tag, _)| tag.as_deref() != Some("tls")));
+        let absent = |wanted: &str| read.iter().all(|(tag, _)| tag.as_deref() != Some(wanted));
+        assert!(absent("tls") && absent("of-errors") && absent("of-timeouts"));
+
+        let mixed = fixture::mixed();
+        let read = intervals(&latency_log(&mixed));
+        let latency = mixed.latency;
+        for (wanted, part) in [
+            ("of-errors", latency.of_errors),
+            ("of-timeouts", latency.of_timeouts),
+        ] {
+            let mut read = read.iter();
+            let found = read.find(|(tag, _)| tag.as_deref() == Some(wanted));
+            assert_eq!(&found.unwrap().1, part.unwrap().as_hdr(), "{wanted}");
+        }
     }
 
     #[test]

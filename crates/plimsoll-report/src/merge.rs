@@ -2,17 +2,17 @@
 //!
 //! Counters are added and histograms merged, so counts and percentiles are exactly those of one
 //! generator that had done it all. What cannot be had that way is left out: percentiles of single
-//! seconds, thresholds.
+//! seconds, thresholds, and how far the cost of a server may be off.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use plimsoll_model::{Histogram, Phase, Times, TimesView};
+use plimsoll_model::{FailureKind, Histogram, LatencyByStatus, Phase, Times, TimesView};
 
 use crate::document::{
     CostDocument, FailureDocument, PhaseDocument, SummaryDocument, TickDocument, TimesDocument,
 };
-use crate::hdr::{CENSORED, CENSORED_FROM_STARTED, FROM_STARTED};
+use crate::hdr::{CENSORED, CENSORED_FROM_STARTED, FROM_STARTED, OF_ERRORS, OF_TIMEOUTS};
 use crate::record::RunRecord;
 
 /// Starts further apart than this are reported.
@@ -42,8 +42,8 @@ pub enum MergeError {
 
 /// The result of all generators together, called `name`.
 ///
-/// Rates are added, each over its own window. What the target cost is taken from the first result that
-/// has it, and divided by the exchanges of all generators.
+/// Rates are added, each over its own window. What the target and each observed server cost is taken from the first
+/// result that has it, and divided by the exchanges of all generators.
 pub fn merged(name: &str, runs: &[RunRecord]) -> Result<RunRecord, MergeError> {
     let (first, rest) = runs.split_first().ok_or(MergeError::Nothing)?;
     for run in rest {
@@ -62,15 +62,11 @@ pub fn merged(name: &str, runs: &[RunRecord]) -> Result<RunRecord, MergeError> {
     for run in rest {
         add(&mut summary, &run.summary);
     }
-    times(&mut summary, &latency, &intervals, !rest.is_empty());
+    times(&mut summary, &latency, &intervals);
     cost(&mut summary.generator.cost);
-    let exchanges = summary.generator.cost.exchanges;
-    if let Some(target) = &mut summary.target {
-        target.cost.exchanges = exchanges;
-        if !rest.is_empty() {
-            target.cpu_us_per_request_error = None;
-        }
-        cost(&mut target.cost);
+    if !rest.is_empty() {
+        by_status(&mut summary, latency.observed(), &intervals, runs);
+        servers(&mut summary);
     }
     summary.thresholds.clear();
     summary
@@ -203,6 +199,11 @@ fn add(sum: &mut SummaryDocument, run: &SummaryDocument) {
     if sum.target.is_none() {
         sum.target.clone_from(&run.target);
     }
+    for server in &run.observed {
+        if sum.observed.iter().all(|known| known.name != server.name) {
+            sum.observed.push(server.clone());
+        }
+    }
     let (generator, other) = (&mut sum.generator, &run.generator);
     generator.cost.cpu_user_us += other.cost.cpu_user_us;
     generator.cost.cpu_system_us += other.cost.cpu_system_us;
@@ -285,13 +286,8 @@ fn times(
     summary: &mut SummaryDocument,
     latency: &Times,
     intervals: &BTreeMap<Option<String>, Histogram>,
-    is_of_several: bool,
 ) {
     let tagged = |tag: &str| intervals.get(&Some(tag.to_owned()));
-    // Histograms of one kind of response are not in the log.
-    if is_of_several {
-        (summary.latency.of_ok, summary.latency.of_errors) = (None, None);
-    }
     let honest = TimesDocument::from_times(latency.view());
     if let Some(started) = tagged(FROM_STARTED) {
         let censored = tagged(CENSORED_FROM_STARTED).cloned().unwrap_or_default();
@@ -313,6 +309,70 @@ fn times(
             })
         })
         .collect();
+}
+
+/// Latencies of responses below 400 and of error statuses, and the caution for a mix of them in place of those of single
+/// results.
+///
+/// - `all`, `intervals`: the merged histograms.
+fn by_status(
+    summary: &mut SummaryDocument,
+    all: &Histogram,
+    intervals: &BTreeMap<Option<String>, Histogram>,
+    runs: &[RunRecord],
+) {
+    // Earlier versions did not write the latencies of error statuses and timeouts: without those of one run the others
+    // are a part.
+    let are_known = runs.iter().all(|run| {
+        let has_errors = run.summary.statuses.range(400..).next().is_some();
+        let mut failures = run.summary.failures.iter();
+        let has_timeouts = failures.any(|failure| failure.kind == FailureKind::Timeout.name());
+        (!has_errors || run.interval(OF_ERRORS).is_some())
+            && (!has_timeouts || run.interval(OF_TIMEOUTS).is_some())
+    });
+    let tagged = |tag: &str| intervals.get(&Some(tag.to_owned()));
+    let errors = tagged(OF_ERRORS).filter(|_| are_known);
+    let both =
+        errors.and_then(|errors| LatencyByStatus::from_errors(all, errors, tagged(OF_TIMEOUTS)));
+    let latency = &mut summary.latency;
+    latency.of_ok = both
+        .as_ref()
+        .map(|kinds| TimesDocument::from_times(&kinds.ok));
+    latency.of_errors = both
+        .as_ref()
+        .map(|kinds| TimesDocument::from_times(kinds.errors));
+    if are_known {
+        let single: Vec<String> = runs
+            .iter()
+            .filter_map(|run| run.latency_by_status()?.caution())
+            .collect();
+        let warnings = &mut summary.conditions.warnings;
+        warnings.retain(|warning| !single.contains(warning));
+        warnings.extend(both.and_then(|kinds| kinds.caution()));
+    }
+}
+
+/// Divides what servers cost by the exchanges of all generators. How that varied with them is not known.
+fn servers(summary: &mut SummaryDocument) {
+    let exchanges = summary.generator.cost.exchanges;
+    if let Some(target) = &mut summary.target {
+        target.cost.exchanges = exchanges;
+        target.cpu_us_per_request_error = None;
+        cost(&mut target.cost);
+    }
+    for server in &mut summary.observed {
+        let Some(observed) = &mut server.cost else {
+            continue;
+        };
+        observed.cpu_us_per_request_error = None;
+        if server.whole {
+            observed.cost.exchanges = exchanges;
+            cost(&mut observed.cost);
+        } else {
+            // Only one generator counted its exchanges in the part that was observed.
+            observed.cost.cpu_us_per_request = None;
+        }
+    }
 }
 
 /// Derives cost from the sums.
@@ -403,6 +463,157 @@ mod tests {
         let ok: u64 = both.summary.ticks.iter().map(|tick| tick.ok).sum();
         let of_one: u64 = records[0].summary.ticks.iter().map(|tick| tick.ok).sum();
         assert_eq!(ok, 2 * of_one);
+    }
+
+    /// `one`, and the same with `errors` rejections of 429 beside it, each after `micros`.
+    fn with_rejections(one: &RunSummary, errors: u64, micros: u64) -> RunSummary {
+        let mut run = one.clone();
+        let mut rejected = Histogram::new();
+        (0..errors).for_each(|_| rejected.record(Duration::from_micros(micros)));
+        run.counts.started += errors;
+        run.counts.ok += errors;
+        run.statuses.insert(429, errors);
+        let latency = &mut run.latency;
+        latency.from_started.merge(&rejected.clone().into());
+        let from_intended = latency.from_intended.as_mut();
+        from_intended.unwrap().merge(&rejected.clone().into());
+        latency.of_errors = Some(rejected);
+        let caution = latency.by_status().and_then(|kinds| kinds.caution());
+        run.conditions.warnings.extend(caution);
+        run
+    }
+
+    #[test]
+    fn latency_of_ok_and_of_errors_stays_apart() {
+        let (one, other) = two();
+        let (one, other) = (
+            with_rejections(&one, 5_000, 90),
+            with_rejections(&other, 3_000, 70),
+        );
+        let both = merged("both", &[record("one", &one), record("other", &other)]).unwrap();
+        let mut whole = one.latency.clone();
+        let theirs = other.latency.honest();
+        whole.from_intended.as_mut().unwrap().merge(theirs);
+        let errors = whole.of_errors.as_mut().unwrap();
+        errors.merge(other.latency.of_errors.as_ref().unwrap());
+        let expected = whole.by_status().unwrap();
+        let found = &both.summary.latency;
+        let times = |kind: &Histogram| Some(TimesDocument::from_times(kind));
+        assert_eq!(found.of_ok, times(&expected.ok));
+        assert_eq!(found.of_errors, times(expected.errors));
+        assert_eq!(found.of_errors.as_ref().unwrap().count, 8_000);
+    }
+
+    #[test]
+    fn timeouts_are_in_neither_part_of_merged_latencies() {
+        let run = fixture::mixed();
+        let records = [record("one", &run), record("other", &run)];
+        let both = merged("both", &records).unwrap();
+        let count = |times: &Option<TimesDocument>| times.as_ref().unwrap().count;
+        let of_one = run.latency.by_status().unwrap();
+        let found = &both.summary.latency;
+        assert_eq!(count(&found.of_ok), 2 * of_one.ok.len());
+        assert_eq!(count(&found.of_errors), 2 * of_one.errors.len());
+        let max = |times: &Option<TimesDocument>| times.as_ref().unwrap().max_us.unwrap().low();
+        assert!(max(&found.of_ok) < 1e6, "{found:?}");
+        assert!(found.from_started.max_us.unwrap().low() > 1e6);
+    }
+
+    #[test]
+    fn one_that_only_failed_and_one_that_did_not_are_apart_together() {
+        let one = fixture::open();
+        let mut rejected = one.clone();
+        let errors: Histogram = {
+            let mut errors = Histogram::new();
+            (0..4_000).for_each(|_| errors.record(Duration::from_micros(40)));
+            errors
+        };
+        rejected.statuses = BTreeMap::from([(503, 4_000)]);
+        rejected.latency.from_intended = Some(errors.clone().into());
+        rejected.latency.of_errors = Some(errors);
+        assert!(rejected.latency.by_status().is_none());
+        let records = [record("one", &one), record("other", &rejected)];
+        let both = merged("both", &records).unwrap();
+        let of_errors = both.summary.latency.of_errors.as_ref().unwrap();
+        assert_eq!(of_errors.count, 4_000);
+        let warnings = both.summary.conditions.warnings.join("\n");
+        assert!(warnings.contains("latency mixes responses"), "{warnings}");
+    }
+
+    #[test]
+    fn a_mix_of_ok_and_errors_is_reported_once_with_the_figures_of_all() {
+        let (one, other) = two();
+        let (one, other) = (
+            with_rejections(&one, 5_000, 90),
+            with_rejections(&other, 3_000, 70),
+        );
+        let records = [record("one", &one), record("other", &other)];
+        let of_each = records
+            .each_ref()
+            .map(|run| run.latency_by_status().unwrap().caution().unwrap());
+        let both = merged("both", &records).unwrap();
+        let found: Vec<_> = both
+            .summary
+            .conditions
+            .warnings
+            .iter()
+            .filter(|warning| warning.starts_with("latency mixes responses"))
+            .collect();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(!of_each.contains(found[0]), "{found:?}");
+        let of_all = both.latency_by_status().unwrap().caution();
+        assert_eq!(Some(found[0]), of_all.as_ref());
+    }
+
+    #[test]
+    fn results_without_a_log_of_errors_keep_their_own_cautions_and_no_percentiles() {
+        let (one, other) = two();
+        let (one, other) = (
+            with_rejections(&one, 5_000, 90),
+            with_rejections(&other, 3_000, 70),
+        );
+        let mut records = [record("one", &one), record("other", &other)];
+        records[1]
+            .intervals
+            .retain(|(tag, _)| tag.as_deref() != Some(OF_ERRORS));
+        let both = merged("both", &records).unwrap();
+        assert_eq!(both.summary.latency.of_ok, None);
+        assert_eq!(both.summary.latency.of_errors, None);
+        let mixes = both.summary.conditions.warnings.iter();
+        let mixes = mixes.filter(|warning| warning.starts_with("latency mixes responses"));
+        assert_eq!(mixes.count(), 2);
+
+        // Timeouts of which the latency is not known would be among those of ok.
+        let mut records = ["one", "other"].map(|name| record(name, &fixture::mixed()));
+        records[0]
+            .intervals
+            .retain(|(tag, _)| tag.as_deref() != Some(OF_TIMEOUTS));
+        let both = merged("both", &records).unwrap();
+        assert_eq!(both.summary.latency.of_ok, None);
+    }
+
+    #[test]
+    fn servers_cost_what_all_generators_made_them_spend() {
+        let one = fixture::tiers();
+        let mut other = one.clone();
+        other.target = None;
+        other.observed.clear();
+        let records = [record("other", &other), record("one", &one)];
+        let both = merged("both", &records).unwrap();
+        let of_one = records[1].summary.target.as_ref().unwrap();
+        let half = of_one.cost.cpu_us_per_request.unwrap() / 2.0;
+        let web = both.summary.observed[0].cost.as_ref().unwrap();
+        for server in [web, both.summary.target.as_ref().unwrap()] {
+            let found = server.cost.cpu_us_per_request.unwrap();
+            assert!((found - half).abs() < 1e-3, "{found} of {half}");
+            assert_eq!(server.cpu_us_per_request_error, None);
+        }
+        let db = both.summary.observed[1].cost.as_ref().unwrap();
+        assert_eq!(
+            db.cost.cpu_us_per_request, None,
+            "of a part of one generator"
+        );
+        assert_eq!(db.cpu_us_per_request_error, None);
     }
 
     #[test]

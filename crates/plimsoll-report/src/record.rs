@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-use plimsoll_model::{Histogram, RunSummary, Times};
+use plimsoll_model::{Histogram, LatencyByStatus, RunSummary, Times};
 use serde_json::Value;
 
 use crate::SummaryDocument;
@@ -49,6 +49,21 @@ impl RunRecord {
                 .map(|(tag, histogram)| (tag.map(str::to_owned), histogram.clone()))
                 .collect(),
         }
+    }
+
+    /// Latencies of responses below 400 and of error statuses; `None` unless there are both, and in the results of
+    /// versions that did not keep them.
+    pub(crate) fn latency_by_status(&self) -> Option<LatencyByStatus<'_>> {
+        let errors = self.interval(hdr::OF_ERRORS)?;
+        let timeouts = self.interval(hdr::OF_TIMEOUTS);
+        LatencyByStatus::from_errors(self.latency.observed(), errors, timeouts)
+    }
+
+    /// The interval with this tag.
+    pub(crate) fn interval(&self, wanted: &str) -> Option<&Histogram> {
+        let mut all = self.intervals.iter();
+        all.find(|(tag, _)| tag.as_deref() == Some(wanted))
+            .map(|(_, histogram)| histogram)
     }
 
     /// Reads what `--out` wrote.

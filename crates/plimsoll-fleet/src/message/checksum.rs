@@ -103,6 +103,9 @@ impl Checksum {
                 digest.histogram(14 + position, times);
             }
         }
+        if let Some(of_timeouts) = &interval.of_timeouts {
+            digest.histogram(14 + Phase::ALL.len() as u64, of_timeouts);
+        }
         Self {
             started: counts.started,
             ok: counts.ok,

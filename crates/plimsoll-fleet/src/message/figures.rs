@@ -56,6 +56,8 @@ pub struct Figures {
     latency_ns: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     of_errors: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of_timeouts: Option<String>,
     /// Absent in a closed loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     from_intended: Option<TimesRecord>,
@@ -214,6 +216,7 @@ impl Figures {
             from_started: TimesRecord::from_times(&interval.from_started),
             latency_ns: interval.latency_nanos,
             of_errors: interval.of_errors.as_ref().map(|times| write(times)),
+            of_timeouts: interval.of_timeouts.as_ref().map(|times| write(times)),
             from_intended: interval.from_intended.as_ref().map(TimesRecord::from_times),
             phases: phases.collect(),
             lag: write(&interval.lag),
@@ -298,6 +301,10 @@ impl Figures {
         if let Some(times) = &self.of_errors {
             let times = read_histogram(times)?;
             interval.of_errors.get_or_insert_default().merge(&times);
+        }
+        if let Some(times) = &self.of_timeouts {
+            let times = read_histogram(times)?;
+            interval.of_timeouts.get_or_insert_default().merge(&times);
         }
         match (&mut interval.from_intended, &self.from_intended) {
             (Some(mine), Some(theirs)) => mine.merge(&theirs.read()?),

@@ -106,6 +106,8 @@ fn interval(seeds: &[u64]) -> Interval {
         interval.add_phase(Phase::Wait, &histogram(&[seed % 10_000]));
         let errors = interval.of_errors.get_or_insert_default();
         errors.record(Duration::from_nanos(seed));
+        let timeouts = interval.of_timeouts.get_or_insert_default();
+        timeouts.record(Duration::from_nanos(3 * seed));
         let kinds = FailureKind::ALL;
         let kind = kinds[seed as usize % kinds.len()];
         let failure = Failure::new(Phase::Connect, kind).because("why");
@@ -178,6 +180,7 @@ proptest! {
         prop_assert_eq!(&merged.from_started, &union.from_started);
         prop_assert_eq!(&merged.from_intended, &union.from_intended);
         prop_assert_eq!(&merged.of_errors, &union.of_errors);
+        prop_assert_eq!(&merged.of_timeouts, &union.of_timeouts);
         prop_assert_eq!(&merged.lag, &union.lag);
         prop_assert_eq!(merged.in_flight, union.in_flight);
         prop_assert_eq!(merged.latency_nanos, union.latency_nanos);

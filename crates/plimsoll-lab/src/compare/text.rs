@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use plimsoll_model::{grouped, rough_percent, three_figures};
+use plimsoll_model::{grouped, rough_percentage, three_figures};
 use plimsoll_report::text::Emphasis;
 
 use super::gate::{Gate, GateVerdict};
@@ -55,7 +55,7 @@ fn write_all(out: &mut String, comparison: &Comparison, format: TextFormat) -> f
     }
     if let Some(itself) = &comparison.self_test {
         let (ratio, seen) = (itself.estimate.ratio, itself.estimate.could_have_seen());
-        let seen = percent(seen);
+        let seen = rough_percentage(seen);
         writeln!(out)?;
         write_wrapped(
             out,
@@ -87,7 +87,7 @@ pub fn gate_verdict(gate: Gate, pair: &PairResult) -> String {
     let compared = |ratio: f64| {
         let loss = metric.worse_by(ratio) - 1.0;
         let side = if loss < 0.0 { "better" } else { "worse" };
-        format!("{} {side}", percent(loss.abs()))
+        format!("{} {side}", rough_percentage(loss.abs()))
     };
     let Interval { low, high } = pair.verdict.estimate.interval;
     let (best, worst) = if metric.more_is_better() {
@@ -95,7 +95,7 @@ pub fn gate_verdict(gate: Gate, pair: &PairResult) -> String {
     } else {
         (low, high)
     };
-    let allowed = percent(gate.allowed);
+    let allowed = rough_percentage(gate.allowed);
     match pair.gate {
         None => "not comparable".to_owned(),
         Some(GateVerdict::Held) => {
@@ -267,15 +267,10 @@ pub(super) fn verdict(result: &MetricResult) -> String {
         (Metric::PeakRssBytes, Verdict::Slower) => "larger".to_owned(),
         (_, Verdict::NoDifferenceSeen) => format!(
             "no difference seen; {} would",
-            percent(result.estimate.could_have_seen())
+            rough_percentage(result.estimate.could_have_seen())
         ),
         (_, verdict) => verdict.to_string(),
     }
-}
-
-/// Whole from ten on, below that one decimal.
-pub(super) fn percent(fraction: f64) -> String {
-    format!("{} %", rough_percent(fraction))
 }
 
 fn write_conditions(out: &mut String, comparison: &Comparison, format: TextFormat) -> fmt::Result {

@@ -1,6 +1,8 @@
 //! The cells of a matrix in words, the same in text and on pages.
 
-use plimsoll_model::{ByteSize, Unit, counted, grouped, rough_percent, three_figures};
+use plimsoll_model::{
+    ByteSize, Unit, counted, grouped, rough_percent, rough_percentage, three_figures,
+};
 
 use super::outcome::{CellResult, Figure, Matrix, Winner};
 use super::plan::{Limited, LoadPlan, SizePlan};
@@ -31,10 +33,11 @@ pub(super) fn cell(result: &CellResult, figure: Figure) -> String {
 
 /// Spread of the trials: `±3.1 %`.
 pub(super) fn variation(result: &CellResult, figure: Figure) -> String {
-    match percent(result, figure) {
-        percent if percent.is_empty() => percent,
-        percent => format!("±{percent} %"),
-    }
+    result
+        .variation(figure)
+        .map_or_else(String::new, |variation| {
+            format!("±{}", rough_percentage(variation))
+        })
 }
 
 /// Spread of the trials below a heading with the unit: `3.1`.

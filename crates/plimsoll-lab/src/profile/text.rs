@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 
-use plimsoll_model::{counted, grouped};
+use plimsoll_model::{counted, grouped, share_percentage};
 
 use super::{FunctionShare, Nameless, Origin, Profile, ProfileKind};
 
@@ -81,8 +81,8 @@ pub fn table(profile: &Profile, order: FunctionOrder, most: usize, width: usize)
     }
     for nameless in profile.nameless() {
         if nameless.samples * NAMELESS_PART >= all {
-            let share = percent(nameless.samples, all);
-            writeln!(text, "{share:.1} % {}", without_names(&nameless)).expect(IN_MEMORY);
+            let share = share(nameless.samples, all);
+            writeln!(text, "{share} {}", without_names(&nameless)).expect(IN_MEMORY);
         }
     }
     let unit = match profile.kind {
@@ -97,19 +97,19 @@ pub fn table(profile: &Profile, order: FunctionOrder, most: usize, width: usize)
     for thread in profile.threads() {
         writeln!(
             text,
-            "  {:<13} {:>7}  {:>10.1} %  {:>7}  {:>7}",
+            "  {:<13} {:>7}  {:>12}  {:>7}  {:>7}",
             clipped(&thread.name, 13),
             match profile.kind {
                 ProfileKind::Cpu => thread.samples.to_string(),
                 ProfileKind::OffCpu => waited(thread.samples),
             },
-            percent(thread.samples, all),
+            share(thread.samples, all),
             thread.pid,
             thread.tid,
         )
         .expect(IN_MEMORY);
     }
-    text.push_str("\n     own    total  function\n");
+    writeln!(text, "\n{:>SHARE$}  {:>SHARE$}  function", "own", "total").expect(IN_MEMORY);
     let mut functions = profile.functions();
     if order == FunctionOrder::Total {
         // They are sorted by their own time; where totals are equal, they stay so.
@@ -118,10 +118,10 @@ pub fn table(profile: &Profile, order: FunctionOrder, most: usize, width: usize)
     for function in functions.iter().take(most) {
         writeln!(
             text,
-            "{:>6.1} %  {:>5.1} %  {}",
-            percent(function.own, all),
-            percent(function.total, all),
-            clipped(&name(function), width.saturating_sub(19)),
+            "{:>SHARE$}  {:>SHARE$}  {}",
+            share(function.own, all),
+            share(function.total, all),
+            clipped(&name(function), width.saturating_sub(2 * SHARE + 4)),
         )
         .expect(IN_MEMORY);
     }
@@ -171,8 +171,11 @@ fn name(function: &FunctionShare) -> String {
     }
 }
 
-fn percent(part: u64, all: u64) -> f64 {
-    part as f64 * 100.0 / all as f64
+/// Columns of a share: `> 99.99 %`.
+const SHARE: usize = 9;
+
+fn share(part: u64, all: u64) -> String {
+    share_percentage(part as f64 / all as f64)
 }
 
 /// A long name keeps its beginning: behind it are files, lines and types.
@@ -284,6 +287,16 @@ mod tests {
             80,
         );
         assert!(!text.contains("without names"), "{text}");
+    }
+
+    #[test]
+    fn a_share_is_not_rounded_to_all_or_nothing() {
+        let profile = profile("server", &[("work", 1_999), ("rare", 1)]);
+        let text = table(&profile, FunctionOrder::Own, 10, 80);
+        for row in ["  99.95 %    99.95 %  work", "   0.05 %     0.05 %  rare"] {
+            assert!(text.lines().any(|line| line == row), "{text}");
+        }
+        assert!(text.contains("        50.0 %     4711"), "{text}");
     }
 
     #[test]

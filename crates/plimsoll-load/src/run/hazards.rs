@@ -64,7 +64,7 @@ pub(crate) fn warnings(
         paced(&run.conditions, run.bytes_received, run.counts.ok),
         limits(&run.conditions),
         reconnects(run.dropped_by_server(), run.counts.started),
-        mixed(run.latency.apart()),
+        run.latency.by_status().and_then(|kinds| kinds.caution()),
     ]
     .into_iter()
     .flatten()
@@ -118,30 +118,6 @@ fn of_observed(server: &ObservedServer) -> Vec<String> {
         });
     }
     found
-}
-
-/// Responses of either kind from which on they move percentiles.
-const MIXED_SHARE: f64 = 0.01;
-
-/// How far apart the medians of both kinds may be.
-const MIXED_FACTOR: u32 = 2;
-
-/// - `apart`: latencies of responses below 400, and of the others.
-fn mixed(apart: Option<(Histogram, &Histogram)>) -> Option<String> {
-    let (ok, errors) = apart?;
-    let share = errors.len() as f64 / (ok.len() + errors.len()) as f64;
-    let (of_ok, of_errors) = (ok.quantile(0.5)?, errors.quantile(0.5)?);
-    let are_alike = of_ok <= of_errors * MIXED_FACTOR && of_errors <= of_ok * MIXED_FACTOR;
-    if are_alike || !(MIXED_SHARE..=1.0 - MIXED_SHARE).contains(&share) {
-        return None;
-    }
-    Some(format!(
-        "latency mixes responses with an error status ({} % of all, p50 {}) and others (p50 {}): judge \
-         them apart",
-        three_figures(share * 100.0),
-        DurationText(of_errors),
-        DurationText(of_ok),
-    ))
 }
 
 fn reconnects(dropped: Option<u64>, started: u64) -> Option<String> {
@@ -391,19 +367,5 @@ mod tests {
             warning.starts_with("97 of 485 requests (20.0 %)"),
             "{warning}"
         );
-    }
-
-    #[test]
-    fn fast_rejections_in_the_latency_are_reported() {
-        let (fast, slow) = (latency(&[(1_000, 500)]), latency(&[(100_000, 500)]));
-        let warning = mixed(Some((slow.clone(), &fast))).unwrap();
-        assert!(
-            warning.contains("(50.0 % of all, p50 1.00 ms) and others (p50 100 ms)"),
-            "{warning}"
-        );
-        assert_eq!(mixed(Some((slow.clone(), &slow))), None);
-        let few = latency(&[(1_000, 3)]);
-        assert_eq!(mixed(Some((slow, &few))), None);
-        assert_eq!(mixed(None), None);
     }
 }

@@ -42,6 +42,8 @@ pub struct Interval {
     pub latency_nanos: u64,
     /// Of responses with an error status, from the intended start; made when the first one is recorded.
     pub of_errors: Option<Box<Histogram>>,
+    /// Of exchanges that timed out, from the intended start; made when the first one is recorded.
+    pub of_timeouts: Option<Box<Histogram>>,
     /// From the intended starts; only in an open loop.
     pub from_intended: Option<Times>,
     /// Made when a phase is first recorded: most runs never see some of them.
@@ -81,6 +83,7 @@ impl Interval {
             from_started: Times::new(),
             latency_nanos: 0,
             of_errors: None,
+            of_timeouts: None,
             from_intended: is_open.then(Times::new),
             phases: [const { None }; Phase::ALL.len()],
             lag: Histogram::new(),
@@ -105,7 +108,7 @@ impl Interval {
                 self.statuses[usize::from(status - LOWEST_STATUS)] += 1;
                 self.record_latency(exchange);
                 if *status >= LOWEST_ERROR {
-                    self.record_error_latency(exchange);
+                    record_apart(&mut self.of_errors, exchange);
                 }
             }
             Err(failure) => {
@@ -113,6 +116,7 @@ impl Interval {
                 // A timeout has a latency: at least this long. Other failures have none.
                 if failure.kind == FailureKind::Timeout {
                     self.record_latency(exchange);
+                    record_apart(&mut self.of_timeouts, exchange);
                 }
                 self.record_failure(failure);
             }
@@ -151,13 +155,6 @@ impl Interval {
         if let Some(from_intended) = &mut self.from_intended {
             from_intended.record(exchange.latency_from_intended());
         }
-    }
-
-    #[cold]
-    fn record_error_latency(&mut self, exchange: &Exchange) {
-        // In a closed loop both starts are the same.
-        let latency = exchange.latency_from_intended();
-        self.of_errors.get_or_insert_default().record(latency);
     }
 
     /// Counts an exchange of the measured window that was given up at `now`: how long it would have taken
@@ -221,6 +218,9 @@ impl Interval {
         if let Some(theirs) = &other.of_errors {
             self.of_errors.get_or_insert_default().merge(theirs);
         }
+        if let Some(theirs) = &other.of_timeouts {
+            self.of_timeouts.get_or_insert_default().merge(theirs);
+        }
         if let (Some(mine), Some(theirs)) = (&mut self.from_intended, &other.from_intended) {
             mine.merge(theirs);
         }
@@ -268,6 +268,7 @@ impl Interval {
         self.from_started.clear();
         self.latency_nanos = 0;
         self.of_errors = None;
+        self.of_timeouts = None;
         if let Some(from_intended) = &mut self.from_intended {
             from_intended.clear();
         }
@@ -354,6 +355,14 @@ impl Interval {
     }
 }
 
+/// Records the latency of an exchange that is also among all latencies.
+#[cold]
+fn record_apart(part: &mut Option<Box<Histogram>>, exchange: &Exchange) {
+    // In a closed loop both starts are the same.
+    let latency = exchange.latency_from_intended();
+    part.get_or_insert_default().record(latency);
+}
+
 /// Calls by the code of their status, each with the server's first message.
 #[derive(Debug, Clone, Default)]
 struct GrpcCounts {
@@ -435,6 +444,30 @@ mod tests {
         assert_eq!(interval.counts.failed, 2);
         let longest = interval.honest_latency().max().unwrap();
         assert!(longest.known().unwrap() >= Duration::from_secs(1));
+    }
+
+    #[test]
+    fn latency_of_errors_and_of_timeouts_is_apart_from_the_intended_start_on() {
+        let mut total = Interval::new(0, true);
+        for outcome in [
+            Ok(200),
+            Ok(429),
+            Err(Failure::new(Phase::Wait, FailureKind::Timeout)),
+            Err(refused()),
+        ] {
+            let mut interval = Interval::new(0, true);
+            interval.record(&exchange(outcome, 5, 10));
+            total.merge(&interval);
+        }
+        for part in [&total.of_errors, &total.of_timeouts] {
+            let part = part.as_deref().unwrap();
+            assert_eq!(part.len(), 1);
+            // 15 ms in a histogram of three figures, not the 10 ms from the actual start.
+            assert!(part.min().unwrap() > Duration::from_millis(14));
+        }
+        assert_eq!(total.honest_latency().view().len(), 3);
+        total.clear();
+        assert!(total.of_errors.is_none() && total.of_timeouts.is_none());
     }
 
     #[test]

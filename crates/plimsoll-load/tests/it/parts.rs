@@ -1,5 +1,6 @@
 //! A run in parts: the parts together make what one process makes, and their union has the figures of all.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use plimsoll_load::{
     UnionSecond, run_part,
 };
 use plimsoll_model::{Clock as _, RunSummary};
-use plimsoll_testkit::Origin;
+use plimsoll_testkit::{Logic, Origin, Reply, Script, Step};
 use plimsoll_wire::SystemClock;
 
 use crate::fixture::{go, lasting, millis, open, plan, requests};
@@ -115,6 +116,27 @@ fn parts_make_every_arrival_of_the_schedule_once() {
             assert_eq!(summary.counts.ok, 1_000);
         }
     }
+}
+
+#[test]
+fn latency_of_error_statuses_is_that_of_all_parts() {
+    let asked = AtomicU64::new(0);
+    let logic = Logic::new(move |_| match asked.fetch_add(1, Ordering::Relaxed) % 2 {
+        0 => Reply::new(429, &[]),
+        _ => Reply::new(200, &[]).after(millis(50)),
+    });
+    let origin = Origin::scripted(Script::new().then(Step::Reply(logic)));
+    let whole = RunPlan {
+        connections: 8,
+        stop: requests(40),
+        ..plan(&origin.url("/"))
+    };
+    let summary = in_parts(&whole);
+    let kinds = summary.latency.by_status().expect("there are both kinds");
+    assert_eq!((kinds.ok.len(), kinds.errors.len()), (20, 20));
+    let warnings = summary.conditions.warnings.iter();
+    let mut mixes = warnings.filter(|warning| warning.starts_with("latency mixes responses"));
+    assert_eq!(mixes.next().cloned(), kinds.caution());
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::{
     AgentFigures, Bounded, Bucket, Conditions, Cost, Failure, FailureKind, GrpcFigures, Histogram,
-    JudgedThreshold, Memory, ObservedServer, Phase, Protocol, Rate, RequestFigures, ResourceSample,
-    ServerFigures, Times, TimesView,
+    JudgedThreshold, LatencyByStatus, Memory, ObservedServer, Phase, Protocol, Rate,
+    RequestFigures, ResourceSample, ServerFigures, Times, TimesView,
 };
 
 /// Everything that one load run found, as plain values; encoders turn it into text and files.
@@ -218,8 +218,13 @@ impl RunSummary {
 
     /// How far the processor time per request of the target may be off, see [`ServerCost::cpu_error_us`].
     pub fn cpu_error_us(&self) -> Option<f64> {
+        self.server_cpu_error_us(self.target.as_ref()?)
+    }
+
+    /// The same of any server of this run, such as the [cost](ObservedServer::cost) of one that was observed by name.
+    pub fn server_cpu_error_us(&self, server: &ServerCost) -> Option<f64> {
         let from = self.load.warm_up;
-        self.target.as_ref()?.cpu_error_us(from, from + self.window)
+        server.cpu_error_us(from, from + self.window)
     }
 
     /// Events of streams received per second of the window.
@@ -468,17 +473,16 @@ pub struct Latency {
     pub from_intended: Option<Times>,
     /// Of responses with a status of 400 or above: the part of [`honest`](Self::honest) that is theirs.
     pub of_errors: Option<Histogram>,
+    /// Of exchanges that timed out: the part of [`honest`](Self::honest) that is of no response.
+    pub of_timeouts: Option<Histogram>,
 }
 
 impl Latency {
     /// Latencies of responses below 400 and of the others, if there are both.
-    pub fn apart(&self) -> Option<(Histogram, &Histogram)> {
-        let errors = self
-            .of_errors
-            .as_ref()
-            .filter(|errors| !errors.is_empty())?;
-        let ok = self.honest().observed().without(errors);
-        (!ok.is_empty()).then_some((ok, errors))
+    pub fn by_status(&self) -> Option<LatencyByStatus<'_>> {
+        let errors = self.of_errors.as_ref()?;
+        let all = self.honest().observed();
+        LatencyByStatus::from_errors(all, errors, self.of_timeouts.as_ref())
     }
 
     /// The view that does not hide waiting: from the intended start where there is one.

@@ -51,7 +51,7 @@ pub fn percentage(percent: f64) -> String {
 /// A fraction of a whole in percent; 100 only for all of it, 0 only for nothing.
 ///
 /// ```text
-/// 0.00 %   < 0.01 %   12.5 %   > 99.99 %   100 %
+/// 0.00 %   < 0.01 %   12.5 %   99.97 %   > 99.99 %   100 %
 /// ```
 pub fn share_percentage(fraction: f64) -> String {
     let percent = fraction * 100.0;
@@ -59,6 +59,9 @@ pub fn share_percentage(fraction: f64) -> String {
         "< 0.01 %".to_owned()
     } else if fraction < 1.0 && percent > 99.99 {
         "> 99.99 %".to_owned()
+    } else if fraction < 1.0 && percent >= 99.95 {
+        // Three figures would make all of it.
+        format!("{percent:.2} %")
     } else {
         percentage(percent)
     }
@@ -72,6 +75,11 @@ pub fn rough_percent(fraction: f64) -> String {
     } else {
         format!("{percent:.0}")
     }
+}
+
+/// The same with its unit: `9.9 %`.
+pub fn rough_percentage(fraction: f64) -> String {
+    format!("{} %", rough_percent(fraction))
 }
 
 /// A fraction in percent without its unit, rounded down, so that only 1 is `100`: an outage never disappears.
@@ -111,6 +119,9 @@ mod tests {
             (0.000_001, "< 0.01 %"),
             (0.000_05, "< 0.01 %"),
             (0.125, "12.5 %"),
+            (0.999_4, "99.9 %"),
+            (0.999_5, "99.95 %"),
+            (0.999_7, "99.97 %"),
             (0.999_999, "> 99.99 %"),
             (1.0, "100 %"),
         ] {
@@ -122,6 +133,7 @@ mod tests {
     fn rough_percentages_have_two_figures() {
         assert_eq!(rough_percent(0.0314), "3.1");
         assert_eq!(rough_percent(0.0996), "10");
+        assert_eq!(rough_percentage(0.0314), "3.1 %");
     }
 
     #[test]

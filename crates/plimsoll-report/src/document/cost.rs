@@ -1,6 +1,6 @@
 //! The cost of a run to each end.
 
-use plimsoll_model::{Cost, Generator, Saturation, ServerCost};
+use plimsoll_model::{Cost, Generator, RunSummary, Saturation, ServerCost};
 use serde::{Deserialize, Serialize};
 
 use super::{microseconds, rounded};
@@ -65,12 +65,13 @@ pub struct TargetDocument {
 }
 
 impl TargetDocument {
-    pub(super) fn from_server_cost(target: &ServerCost) -> Self {
+    /// - `run`: the one in which it was observed.
+    pub(super) fn from_server_cost(target: &ServerCost, run: &RunSummary) -> Self {
         let counted = |fds: u64| (fds > 0).then_some(fds);
         Self {
             name: target.name.clone(),
             cost: CostDocument::from_cost(&target.cost),
-            cpu_us_per_request_error: None,
+            cpu_us_per_request_error: run.server_cpu_error_us(target).map(rounded),
             memory_bytes: target.memory.total_bytes(),
             memory_anonymous_bytes: target.memory.anonymous_bytes,
             memory_file_bytes: target.memory.file_bytes,

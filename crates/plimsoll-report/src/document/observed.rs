@@ -1,6 +1,6 @@
 //! Servers that were observed by name.
 
-use plimsoll_model::{Cost, ObservationGap, ObservedServer, ResourceSample, Tick};
+use plimsoll_model::{Cost, ObservationGap, ObservedServer, ResourceSample, RunSummary};
 use serde::{Deserialize, Serialize};
 
 use super::{TargetDocument, microseconds, rounded};
@@ -70,17 +70,20 @@ impl ObservedTickDocument {
 }
 
 impl ObservedDocument {
-    /// - `ticks`: of the run.
-    pub(super) fn from_observed(server: &ObservedServer, ticks: &[Tick]) -> Self {
+    /// - `run`: the one in which it was observed.
+    pub(super) fn from_observed(server: &ObservedServer, run: &RunSummary) -> Self {
         let samples = server.cost.as_ref();
         let samples = samples.map_or(&[][..], |cost| &cost.samples);
-        let course = course_of(ticks, samples, &server.gaps);
+        let course = course_of(&run.ticks, samples, &server.gaps);
         Self {
             name: server.name.clone(),
             target: server.target.clone(),
             agent: server.agent.clone(),
             whole: server.is_whole,
-            cost: server.cost.as_ref().map(TargetDocument::from_server_cost),
+            cost: server
+                .cost
+                .as_ref()
+                .map(|cost| TargetDocument::from_server_cost(cost, run)),
             throttled_periods: server.throttled.map(|it| it.periods),
             throttled_us: server.throttled.map(|it| microseconds(it.time)),
             network_received_bytes: server.network.map(|it| it.received),

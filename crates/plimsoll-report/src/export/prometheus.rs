@@ -53,7 +53,7 @@ impl Exporter for Prometheus {
     }
 }
 
-pub(crate) const FAMILIES: [Family; 21] = [
+pub(crate) const FAMILIES: [Family; 24] = [
     (
         "requests",
         "exchanges of the run by what came of them",
@@ -86,8 +86,20 @@ pub(crate) const FAMILIES: [Family; 21] = [
         |run| times(honest(run), &[]),
     ),
     (
+        "latency_of_responses_seconds",
+        "latency of responses below 400 (`ok`) and of error statuses (`error`), if there are both",
+        |run| {
+            let latency = &run.summary.latency;
+            [("ok", &latency.of_ok), ("error", &latency.of_errors)]
+                .into_iter()
+                .filter_map(|(kind, of_kind)| Some((kind, of_kind.as_ref()?)))
+                .flat_map(|(kind, of_kind)| times(of_kind, &[("responses", kind.to_owned())]))
+                .collect()
+        },
+    ),
+    (
         "latency_mean_seconds",
-        "arithmetic mean of the same",
+        "arithmetic mean, from the intended start where there is one",
         |run| {
             let mean = honest(run).mean_us;
             let points = mean.map(|mean| bounded(mean, Vec::new()));
@@ -147,6 +159,14 @@ pub(crate) const FAMILIES: [Family; 21] = [
         },
     ),
     (
+        "server_cpu_error_seconds_per_request",
+        "how far the processor time of the server may be off: two standard errors",
+        |run| {
+            let target = run.summary.target.as_ref();
+            one(target.and_then(|target| target.cpu_us_per_request_error.map(seconds)))
+        },
+    ),
+    (
         "server_memory_peak_bytes",
         "resident memory of the server",
         |run| {
@@ -161,6 +181,16 @@ pub(crate) const FAMILIES: [Family; 21] = [
             observed(run, |server| {
                 let cost = server.cost.as_ref().filter(|_| server.whole)?;
                 cost.cost.cpu_us_per_request.map(seconds)
+            })
+        },
+    ),
+    (
+        "observed_cpu_error_seconds_per_request",
+        "how far the processor time of a server that was observed by name may be off: two standard errors",
+        |run| {
+            observed(run, |server| {
+                let cost = server.cost.as_ref().filter(|_| server.whole)?;
+                cost.cpu_us_per_request_error.map(seconds)
             })
         },
     ),

@@ -2,7 +2,7 @@
 
 use plimsoll_model::{ByteSize, DurationText};
 
-use super::table::{NOTHING, optional_us};
+use super::table::{NOTHING, of_server, optional_us};
 use crate::RunRecord;
 use crate::document::ObservedDocument;
 
@@ -24,8 +24,7 @@ pub(super) fn rows(run: &RunRecord) -> Vec<[String; 7]> {
 
 fn row(server: &ObservedDocument) -> [String; 7] {
     let cost = server.cost.as_ref();
-    let per_request = cost.and_then(|cost| cost.cost.cpu_us_per_request);
-    let mut per_request = optional_us(per_request);
+    let mut per_request = cost.map_or(NOTHING.to_owned(), of_server);
     if !server.whole {
         per_request.push_str(" of a part");
     }

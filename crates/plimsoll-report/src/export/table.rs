@@ -6,8 +6,8 @@ use plimsoll_model::{Bounded, ByteSize, DurationText, Unit, grouped, percentage,
 
 use crate::RunRecord;
 use crate::document::{
-    CostDocument, CountsDocument, EventsDocument, SaturationDocument, ThresholdDocument,
-    TimesDocument,
+    CostDocument, CountsDocument, EventsDocument, SaturationDocument, TargetDocument,
+    ThresholdDocument, TimesDocument,
 };
 use crate::text::{FEW_SAMPLES, margin_of_limit};
 
@@ -41,7 +41,7 @@ pub(super) fn principal(runs: &[RunRecord]) -> Table {
     if runs.iter().any(|run| run.summary.target.is_some()) {
         table.row("server CPU per request", runs, |run| {
             let target = run.summary.target.as_ref();
-            target.map_or(NOTHING.to_owned(), |target| per_request(&target.cost))
+            target.map_or(NOTHING.to_owned(), of_server)
         });
         table.row("server memory, peak", runs, |run| {
             let target = run.summary.target.as_ref();
@@ -290,7 +290,7 @@ fn events(runs: &[RunRecord]) -> Table {
 
 fn server(runs: &[RunRecord]) -> Table {
     let mut table = Table::new("Server");
-    let mut row = |label: &str, value: &dyn Fn(&crate::TargetDocument) -> String| {
+    let mut row = |label: &str, value: &dyn Fn(&TargetDocument) -> String| {
         table.row_if_any(label, runs, |run| {
             run.summary
                 .target
@@ -301,13 +301,7 @@ fn server(runs: &[RunRecord]) -> Table {
     row("processes", &|target| {
         format!("{} ({})", target.name, target.processes)
     });
-    row("CPU per request", &|target| {
-        let cost = per_request(&target.cost);
-        match target.cpu_us_per_request_error {
-            Some(error) => format!("{cost} ± {}", Unit::Microseconds.show(error)),
-            None => cost,
-        }
-    });
+    row("CPU per request", &of_server);
     row("CPU", &|target| cpu(&target.cost));
     row("memory", &|target| bytes(target.memory_bytes));
     row("memory, peak", &|target| bytes(target.peak_memory_bytes));
@@ -472,6 +466,15 @@ pub(super) fn threshold_value(threshold: &ThresholdDocument) -> String {
 
 fn per_request(cost: &CostDocument) -> String {
     optional_us(cost.cpu_us_per_request)
+}
+
+/// Processor time per request of a server, with how far it may be off: `128 µs ± 5.83 µs`.
+pub(super) fn of_server(server: &TargetDocument) -> String {
+    let cost = per_request(&server.cost);
+    match server.cpu_us_per_request_error {
+        Some(error) => format!("{cost} ± {}", Unit::Microseconds.show(error)),
+        None => cost,
+    }
 }
 
 fn cpu(cost: &CostDocument) -> String {

@@ -88,7 +88,7 @@ fn servers_that_were_observed_have_a_table_and_lines() {
         "{markdown}"
     );
     assert!(
-        markdown.contains("| db | 27.7 µs of a part |"),
+        markdown.contains("| db | 27.7 µs ± 1.33 µs of a part |"),
         "{markdown}"
     );
     let metrics = String::from_utf8(Prometheus.export(std::slice::from_ref(&run))).unwrap();
@@ -106,10 +106,13 @@ fn servers_that_were_observed_have_a_table_and_lines() {
         "it was not observed throughout"
     );
     let gap = format!("plimsoll_observed_gap_seconds{labels}\"db\"");
+    let error = format!("plimsoll_observed_cpu_error_seconds_per_request{labels}");
+    assert_eq!(of(&error), None, "samples of web spread by nothing");
     assert_eq!(of(&gap).unwrap(), "4");
     let page = String::from_utf8(Html.export(&[run])).unwrap();
     for part in [
         "Cost of each server",
+        "27.7 µs ± 1.33 µs of a part",
         "−3.00 s ± 240 µs",
         "CPU of each server, percent of a core",
         "Memory of each server",
@@ -124,6 +127,69 @@ fn servers_that_were_observed_have_a_table_and_lines() {
         !page.contains("CPU of each server"),
         "it is the target, which has a plot"
     );
+}
+
+#[test]
+fn costs_have_their_error_in_every_format() {
+    let mut run = fixture::tiers();
+    let spread = run.observed[1].cost.clone().unwrap().samples;
+    let web = run.observed[0].cost.as_mut().unwrap();
+    web.samples.clone_from(&spread);
+    run.target.as_mut().unwrap().samples = spread;
+    let error = run.cpu_error_us().unwrap();
+    let record = record("run", &run);
+    let of_server = record.summary.observed[0].cost.as_ref().unwrap();
+    let of_target = record.summary.target.as_ref().unwrap();
+    for cost in [of_server, of_target] {
+        assert!((cost.cpu_us_per_request_error.unwrap() - error).abs() < 1e-3);
+    }
+    for exporter in exporters() {
+        let text = String::from_utf8(exporter.export(std::slice::from_ref(&record))).unwrap();
+        let expected: &[&str] = match exporter.name() {
+            "text" => &["9.83 µs ± 1.33 µs"],
+            "html" | "markdown" => &["9.83 µs ± 1.33 µs", "27.7 µs ± 1.33 µs of a part"],
+            "prometheus" => &[
+                "plimsoll_server_cpu_error_seconds_per_request{",
+                "plimsoll_observed_cpu_error_seconds_per_request{",
+            ],
+            _ => &[],
+        };
+        for part in expected {
+            assert!(text.contains(part), "{} of {part}: {text}", exporter.name());
+        }
+        // Not every digit of the target's cost is known, and it is in the first table of these.
+        if exporter.name() == "markdown" {
+            assert!(
+                text.contains("| server CPU per request | 9.83 µs ± "),
+                "{text}"
+            );
+        }
+    }
+    let metrics = String::from_utf8(Prometheus.export(&[record])).unwrap();
+    let of_db = "plimsoll_observed_cpu_error_seconds_per_request{run=\"run\",url=\"http://127.0.0.1:8080/\",server=\"db\"";
+    assert!(!metrics.contains(of_db), "it has no cost of the whole run");
+}
+
+#[test]
+fn latency_of_ok_and_of_errors_is_apart_where_there_are_both() {
+    let lines = |run: &plimsoll_model::RunSummary| -> Vec<String> {
+        let metrics = String::from_utf8(Prometheus.export(&[record("run", run)])).unwrap();
+        let family = "plimsoll_latency_of_responses_seconds{";
+        let lines = metrics.lines().filter(|line| line.starts_with(family));
+        lines.map(str::to_owned).collect()
+    };
+    assert_eq!(lines(&fixture::closed()), [""; 0]);
+    let run = fixture::mixed();
+    let found = lines(&run);
+    assert_eq!(found.len(), 2 * 6, "{found:?}");
+    let kinds = run.latency.by_status().unwrap();
+    for (kind, times) in [("ok", &kinds.ok), ("error", kinds.errors)] {
+        let labels = format!("responses=\"{kind}\",quantile=\"0.5\"}} ");
+        let median = found.iter().find_map(|line| line.split_once(&labels));
+        let median: f64 = median.unwrap().1.parse().unwrap();
+        let expected = times.quantile(0.5).unwrap().as_secs_f64();
+        assert!((median - expected).abs() < 1e-9, "{median} of {kind}");
+    }
 }
 
 #[test]

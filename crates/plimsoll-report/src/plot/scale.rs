@@ -1,6 +1,6 @@
 //! From values to places, and the round numbers on an axis.
 
-use plimsoll_model::without_trailing_zeros;
+use plimsoll_model::{percent_rounded_down, without_trailing_zeros};
 
 /// How values are laid out along an axis, and how they are written.
 #[derive(Debug, Clone)]
@@ -189,8 +189,32 @@ fn decades(from: f64, to: f64, write: fn(f64) -> String) -> Vec<(f64, String)> {
     ticks
 }
 
-/// `99.9 %` without rounding a nine away.
+/// `99.9%`: without a nine rounded away, and short, for there are up to eight on an axis.
 fn percent(fraction: f64) -> String {
-    let text = format!("{:.5}", fraction * 100.0);
+    let text = percent_rounded_down(fraction, 5);
     format!("{}%", without_trailing_zeros(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_keep_their_nines() {
+        let axis = Axis::Quantiles.map([0.0, 0.999_999_95].into_iter(), (0.0, 100.0));
+        let texts: Vec<_> = axis.ticks().iter().map(|(_, text)| &**text).collect();
+        assert_eq!(
+            texts,
+            [
+                "0%",
+                "90%",
+                "99%",
+                "99.9%",
+                "99.99%",
+                "99.999%",
+                "99.9999%",
+                "99.99999%"
+            ]
+        );
+    }
 }

@@ -35,7 +35,14 @@ fn points() -> Vec<Point> {
         points.extend(of_tick(&tick, Some(&target), &labels, at));
     }
     let at = UNIX_EPOCH + AT + Duration::from_secs(4);
-    points.extend(of_run("a run", &fixture::failing(), at));
+    for (name, run) in [
+        ("a run", fixture::failing()),
+        ("mixed", fixture::mixed()),
+        ("tiers", fixture::tiers()),
+        ("censored", fixture::censored()),
+    ] {
+        points.extend(of_run(name, &run, at));
+    }
     points
 }
 
@@ -127,6 +134,24 @@ fn otlp_is_read_by_the_messages_of_opentelemetry() {
     let latency = of("plimsoll.latency").unwrap();
     assert_eq!(latency.unit, "s");
     assert_eq!(of("plimsoll.live_received").unwrap().unit, "By/s");
+    let of_responses = of("plimsoll.latency_of_responses").unwrap();
+    assert_eq!(of_responses.unit, "s");
+    let Some(Data::Gauge(gauge)) = &of_responses.data else {
+        panic!("{of_responses:?}");
+    };
+    let kinds = gauge.data_points.iter().map(|point| {
+        let mut labels = point.attributes.iter();
+        let label = labels.find(|label| label.key == "responses");
+        label.and_then(|label| label.value.clone()).unwrap().value
+    });
+    let kinds: Vec<_> = kinds.collect();
+    let (ok, errors) = kinds.split_at(6);
+    assert!(ok.iter().all(|kind| *kind == text("ok")), "{kinds:?}");
+    assert_eq!(errors.len(), 6);
+    assert!(
+        errors.iter().all(|kind| *kind == text("error")),
+        "{kinds:?}"
+    );
     let Some(Data::Gauge(gauge)) = &latency.data else {
         panic!("{latency:?}");
     };

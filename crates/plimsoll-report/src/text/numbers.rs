@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plimsoll_model::{
-    Bounded, ByteSize, DurationText, grouped, percentage, share_percentage, three_figures,
+    Bounded, ByteSize, DurationText, Unit, grouped, percentage, share_percentage, three_figures,
 };
 
 /// Stands where there is nothing to show.
@@ -54,6 +54,17 @@ pub(super) fn bounded(value: Option<Bounded<Duration>>) -> String {
     value.map_or_else(|| NOTHING.to_owned(), |value| value.text(duration))
 }
 
+/// A cost that is known to within this share stands by itself.
+const CERTAIN: f64 = 0.02;
+
+/// ` ± 5.83 µs` behind a time per request of which not all digits are known, otherwise nothing.
+pub(super) fn uncertainty(micros: f64, error_us: Option<f64>) -> String {
+    let error = error_us.filter(|error| *error > CERTAIN * micros);
+    error.map_or(String::new(), |error| {
+        format!(" ± {}", Unit::Microseconds.show(error))
+    })
+}
+
 pub(super) fn bytes(value: u64) -> String {
     ByteSize(value).to_string()
 }
@@ -65,6 +76,13 @@ mod tests {
     #[test]
     fn thousands_are_set_apart() {
         assert_eq!(count(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn a_cost_that_is_known_well_stands_by_itself() {
+        assert_eq!(uncertainty(128.0, Some(5.83)), " ± 5.83 µs");
+        assert_eq!(uncertainty(128.0, Some(2.5)), "");
+        assert_eq!(uncertainty(128.0, None), "");
     }
 
     #[test]

@@ -53,10 +53,11 @@ impl Page {
         }
     }
 
-    /// Columns, each as wide as its widest cell: the first aligned left, the others right.
+    /// Columns, each as wide as its widest cell: the first aligned left, the others right. Where they are too wide
+    /// together, the cells of the first are shortened.
     pub(super) fn table(&mut self, rows: &[Vec<String>]) {
         let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..columns)
+        let mut widths: Vec<usize> = (0..columns)
             .map(|column| {
                 let cells = rows.iter().filter_map(|row| row.get(column));
                 let widest = cells.map(|cell| width(cell)).max().unwrap_or(0);
@@ -67,12 +68,17 @@ impl Page {
                 }
             })
             .collect();
+        let excess = widths.iter().map(|width| width + 2).sum::<usize>();
+        let excess = excess.saturating_sub(WIDTH);
+        if let Some(first) = widths.first_mut() {
+            *first = first.saturating_sub(excess).max(NARROWEST);
+        }
         for row in rows {
             let mut line = String::new();
             for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
                 line.push_str("  ");
                 if column == 0 {
-                    line.push_str(&padded_right(cell, *width));
+                    line.push_str(&padded_right(&shortened(cell, *width), *width));
                 } else {
                     line.push_str(&padded_left(cell, *width));
                 }
@@ -162,6 +168,9 @@ impl Page {
 
 /// The first column of every section is at least so wide, so that sections align with each other.
 const LABEL: usize = 15;
+
+/// A shorter name in the first column of a table is not recognised.
+const NARROWEST: usize = 8;
 
 /// Characters; every one that the summary uses takes one column.
 pub(super) fn width(text: &str) -> usize {

@@ -12,7 +12,9 @@ use super::{Detail, FEW_SAMPLES};
 use crate::document::SaturationDocument;
 use crate::export::saturation_text;
 use crate::text::WIDTH;
-use crate::text::numbers::{NOTHING, bounded, bytes, count, duration, optional, plural, share};
+use crate::text::numbers::{
+    NOTHING, bounded, bytes, count, duration, optional, plural, share, uncertainty,
+};
 use crate::text::page::{Page, shortened, width};
 use crate::text::requests::site;
 use crate::text::style::Emphasis;
@@ -218,10 +220,10 @@ fn latency(page: &mut Page, run: &RunSummary) {
         cells.push(page.style().apply(Emphasis::Faint, remark));
     }
     page.cells("latency", &cells);
-    let Some((ok, errors)) = run.latency.apart() else {
+    let Some(kinds) = run.latency.by_status() else {
         return;
     };
-    for (label, times) in [("  of ok", &ok), ("  of errors", errors)] {
+    for (label, times) in [("  of ok", &kinds.ok), ("  of errors", kinds.errors)] {
         page.cells(
             label,
             &[
@@ -301,25 +303,19 @@ fn others(page: &mut Page, run: &RunSummary) {
 
 fn server(page: &mut Page, run: &RunSummary) {
     let Some(target) = &run.target else { return };
+    let strong = |text: &str| page.style().apply(Emphasis::Strong, text);
     let per_request = match target.cost.cpu_us_per_request() {
-        Some(micros) => Unit::Microseconds.show(micros),
-        None => NOTHING.to_owned(),
+        Some(micros) => {
+            let uncertainty = uncertainty(micros, run.cpu_error_us());
+            format!("{}{uncertainty}", strong(&Unit::Microseconds.show(micros)))
+        }
+        None => strong(NOTHING),
     };
-    let mut per_request = page.style().apply(Emphasis::Strong, &per_request);
-    // Digits that are not known are no digits.
-    if let (Some(error), Some(micros)) = (run.cpu_error_us(), target.cost.cpu_us_per_request())
-        && error > CERTAIN * micros
-    {
-        per_request.extend([" ± ", &Unit::Microseconds.show(error)]);
-    }
     let mut cells = vec![format!("{per_request} of CPU per request")];
     cells.extend(core_share(&target.cost));
     cells.push(bytes(target.memory.total_bytes()));
     page.cells("server", &cells);
 }
-
-/// A cost that is known to within this share stands by itself.
-const CERTAIN: f64 = 0.02;
 
 fn core_share(cost: &Cost) -> Option<String> {
     let value = cost.cpu_percent()?;

@@ -2,7 +2,7 @@
 
 use plimsoll_model::{ClockDifference, DurationText, ObservedServer, RunSummary, ServerCost, Unit};
 
-use crate::text::numbers::{NOTHING, bytes, duration};
+use crate::text::numbers::{NOTHING, bytes, duration, uncertainty};
 use crate::text::page::{Page, shortened};
 
 /// Columns of a name.
@@ -24,19 +24,19 @@ pub(super) fn servers(page: &mut Page, run: &RunSummary) {
             .all(|server| server.target != target.name)
     {
         let mut row = vec![shortened(&target.name, NAME)];
-        row.extend(of_cost(target));
+        row.extend(of_cost(target, run));
         row.extend([NOTHING, NOTHING, NOTHING].map(str::to_owned));
         rows.push(row);
     }
-    rows.extend(run.observed.iter().map(row));
+    rows.extend(run.observed.iter().map(|server| row(server, run)));
     page.table(&rows);
     page.line("");
 }
 
-fn row(server: &ObservedServer) -> Vec<String> {
+fn row(server: &ObservedServer, run: &RunSummary) -> Vec<String> {
     let mut row = vec![shortened(&server.name, NAME)];
     match &server.cost {
-        Some(cost) => row.extend(of_cost(cost)),
+        Some(cost) => row.extend(of_cost(cost, run)),
         None => row.extend([NOTHING, NOTHING].map(str::to_owned)),
     }
     if !server.is_whole {
@@ -55,10 +55,13 @@ fn row(server: &ObservedServer) -> Vec<String> {
     row
 }
 
-fn of_cost(cost: &ServerCost) -> [String; 2] {
+fn of_cost(cost: &ServerCost, run: &RunSummary) -> [String; 2] {
     let per_request = cost.cost.cpu_us_per_request();
     [
-        per_request.map_or(NOTHING.to_owned(), |it| Unit::Microseconds.show(it)),
+        per_request.map_or(NOTHING.to_owned(), |micros| {
+            let uncertainty = uncertainty(micros, run.server_cpu_error_us(cost));
+            format!("{}{uncertainty}", Unit::Microseconds.show(micros))
+        }),
         bytes(cost.memory.total_bytes()),
     ]
 }

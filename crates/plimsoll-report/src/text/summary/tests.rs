@@ -281,3 +281,50 @@ fn a_cost_that_varies_shows_how_far_it_may_be_off() {
     run.target.as_mut().unwrap().samples.truncate(3);
     assert_eq!(run.cpu_error_us(), None);
 }
+
+#[test]
+fn the_cost_of_each_server_shows_how_far_it_may_be_off() {
+    let mut run = fixture::tiers();
+    let row = |run: &RunSummary, name: &str| {
+        let text = plain(run);
+        let row = text
+            .lines()
+            .find(|line| line.starts_with(&format!("  {name} ")));
+        row.unwrap().to_owned()
+    };
+    assert!(
+        row(&run, "db").contains(" 27.7 µs ± 1.33 µs*"),
+        "{}",
+        row(&run, "db")
+    );
+    // The samples of the other one spread by nothing.
+    assert!(
+        row(&run, "web").contains(" 9.83 µs  "),
+        "{}",
+        row(&run, "web")
+    );
+    run.observed[1].cost.as_mut().unwrap().samples.truncate(3);
+    assert!(row(&run, "db").contains(" 27.7 µs*"), "{}", row(&run, "db"));
+}
+
+#[test]
+fn names_of_servers_are_shortened_where_the_figures_need_the_room() {
+    let mut run = fixture::tiers();
+    let longest = "server-with-a-name";
+    for server in &mut run.observed {
+        server.name = longest.to_owned();
+    }
+    let db = run.observed[1].cost.clone().unwrap();
+    let web = run.observed[0].cost.as_mut().unwrap();
+    web.samples = db.samples;
+    let text = plain(&run);
+    let rows: Vec<_> = text
+        .lines()
+        .filter(|line| line.starts_with("  server-"))
+        .collect();
+    assert_eq!(rows.len(), 2, "{text}");
+    for row in rows {
+        assert!(row.contains('…') && row.contains(" ± "), "{row}");
+        assert!(row.chars().count() <= WIDTH, "{row}");
+    }
+}
