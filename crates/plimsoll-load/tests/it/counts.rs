@@ -129,11 +129,11 @@ fn any_script() -> impl Strategy<Value = Script> {
 fn any_pacing() -> impl Strategy<Value = Pacing> {
     let spacing = prop_oneof![Just(Spacing::Even), Just(Spacing::Poisson)];
     let on_full = prop_oneof![Just(OnFull::Queue), Just(OnFull::Drop)];
-    let open = (spacing, on_full, prop_oneof![Just(0), 1..100_u64]);
-    let open = open.prop_map(|(spacing, on_full, jitter)| {
+    let arrivals = (spacing, on_full, prop_oneof![Just(0), 1..100_u64]);
+    let arrivals = arrivals.prop_map(|(spacing, on_full, jitter)| {
         jittered(open(1_000.0, spacing, on_full), millis(jitter))
     });
-    prop_oneof![1 => Just(closed()), 3 => open]
+    prop_oneof![1 => Just(closed()), 3 => arrivals]
 }
 
 proptest! {
