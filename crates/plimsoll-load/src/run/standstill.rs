@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{DurationText, LoadModel, RunSummary, Stalls, TimesView, three_figures};
+use plimsoll_model::{Bounded, DurationText, RunSummary, Stalls, TimesView, three_figures};
 
 use crate::conditions::STEAL_PERCENT;
 
@@ -33,8 +33,8 @@ pub(crate) fn warnings(run: &RunSummary) -> Vec<String> {
         throttled: generator.throttled,
         stolen: stolen(run),
         places: run.load.connections * run.load.streams,
-        is_open: run.load.model != LoadModel::Closed,
-        latency: run.latency.honest().view(),
+        is_open: run.latency.from_intended.is_some(),
+        latency: JudgedLatency::from_times(run.latency.honest().view()),
     }
     .warnings()
 }
@@ -51,20 +51,47 @@ fn stolen(run: &RunSummary) -> Duration {
 }
 
 /// The figures that are judged.
-struct Facts<'a> {
-    window: Duration,
-    stalls: Stalls,
-    run_delay: Option<Duration>,
-    throttled: Option<Duration>,
-    stolen: Duration,
+pub(crate) struct Facts {
+    pub(crate) window: Duration,
+    pub(crate) stalls: Stalls,
+    pub(crate) run_delay: Option<Duration>,
+    pub(crate) throttled: Option<Duration>,
+    pub(crate) stolen: Duration,
     /// Exchanges that can be under way.
-    places: usize,
-    is_open: bool,
-    latency: TimesView<'a>,
+    pub(crate) places: usize,
+    pub(crate) is_open: bool,
+    pub(crate) latency: JudgedLatency,
 }
 
-impl Facts<'_> {
-    fn warnings(&self) -> Vec<String> {
+/// A latency, as far as it is judged.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct JudgedLatency {
+    /// How many exchanges have one.
+    count: u64,
+    /// Those that every summary shows; none without exchanges.
+    shown: [Option<Duration>; SHOWN.len()],
+}
+
+impl JudgedLatency {
+    /// - `count`: how many exchanges have one.
+    pub(crate) fn new(count: u64, quantile: impl Fn(f64) -> Option<Duration>) -> Self {
+        Self {
+            count,
+            shown: SHOWN.map(|(_, fraction)| quantile(fraction)),
+        }
+    }
+
+    /// By lower bounds, where exchanges had no end.
+    fn from_times(times: TimesView<'_>) -> Self {
+        Self::new(times.len(), |fraction| {
+            times.quantile(fraction).map(Bounded::low)
+        })
+    }
+}
+
+impl Facts {
+    /// Every way in which the generator moved them.
+    pub(crate) fn warnings(&self) -> Vec<String> {
         let all = [
             self.stood_still(),
             self.not_run(),
@@ -156,10 +183,11 @@ impl Facts<'_> {
         } else {
             // What is under way in a stall is read late.
             let under_way = self.places as f64 * stalls.count as f64;
-            under_way / self.latency.len().max(1) as f64
+            under_way / self.latency.count.max(1) as f64
         };
-        SHOWN.into_iter().find_map(|(name, fraction)| {
-            let value = self.latency.quantile(fraction)?.low();
+        let mut shown = SHOWN.into_iter().zip(self.latency.shown);
+        shown.find_map(|((name, fraction), value)| {
+            let value = value?;
             // The longest are at the end of the distribution.
             let stall = if fraction < 0.99 {
                 mean
@@ -244,7 +272,7 @@ mod tests {
         histogram
     }
 
-    fn facts<'a>(latency: &'a Histogram, stalls: &[u64]) -> Facts<'a> {
+    fn facts(latency: &Histogram, stalls: &[u64]) -> Facts {
         let mut recorded = Stalls::default();
         for stall in stalls {
             recorded.record(millis(*stall));
@@ -257,7 +285,7 @@ mod tests {
             stolen: Duration::ZERO,
             places: 96,
             is_open: false,
-            latency: latency.into(),
+            latency: JudgedLatency::from_times(latency.into()),
         }
     }
 
@@ -340,7 +368,7 @@ mod tests {
             "{warnings:?}"
         );
         let long = latency(&[(40, 49_000)]);
-        facts.latency = (&long).into();
+        facts.latency = JudgedLatency::from_times((&long).into());
         assert_eq!(facts.warnings(), [""; 0]);
     }
 

@@ -46,9 +46,7 @@ use self::flags::{GlobalFlags, RunFlags, TestType};
 pub(crate) use self::load::load;
 use self::log::LogFormat;
 use self::run::{Request, outcome};
-pub(crate) use self::settings::{
-    is_on, log_of, overrides, refuse_unsupported_of_all, speaks, variable,
-};
+pub(crate) use self::settings::{log_of, overrides, speaks, variable};
 use self::template::Template;
 use crate::exit::Exit;
 use crate::flags::number;
