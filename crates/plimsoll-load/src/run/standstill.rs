@@ -23,8 +23,14 @@ const BUSY_SHARE: f64 = 0.9;
 /// Exchanges on each connection from which on the first and the last one no longer matter.
 const ENOUGH_EXCHANGES: u64 = 20;
 
+/// What gives cores to the generator of a run against a URL, and to that of a script, which has no such flag.
+pub(crate) const CORES_OF_RUN: &str = "--cores";
+pub(crate) const CORES_OF_SCRIPT: &str = "taskset";
+
 /// Every way in which the generator moved the figures of `run`.
-pub(crate) fn warnings(run: &RunSummary) -> Vec<String> {
+///
+/// - `cores_by`: what gives cores to the generator.
+pub(crate) fn warnings(run: &RunSummary, cores_by: &'static str) -> Vec<String> {
     let generator = &run.generator;
     Facts {
         window: run.window,
@@ -32,6 +38,7 @@ pub(crate) fn warnings(run: &RunSummary) -> Vec<String> {
         run_delay: generator.run_delay,
         throttled: generator.throttled,
         stolen: stolen(run),
+        cores_by,
         places: run.load.connections * run.load.streams,
         is_open: run.latency.from_intended.is_some(),
         latency: JudgedLatency::from_times(run.latency.honest().view()),
@@ -57,6 +64,8 @@ pub(crate) struct Facts {
     pub(crate) run_delay: Option<Duration>,
     pub(crate) throttled: Option<Duration>,
     pub(crate) stolen: Duration,
+    /// What gives cores to the generator.
+    pub(crate) cores_by: &'static str,
     /// Exchanges that can be under way.
     pub(crate) places: usize,
     pub(crate) is_open: bool,
@@ -127,9 +136,10 @@ impl Facts {
         let moved = self.moved_by(delay)?;
         Some(format!(
             "a worker of the generator was ready and not run for {} ({}){moved}: others used its core. Give \
-             it cores of its own (--cores), or stop what else runs",
+             it cores of its own ({}), or stop what else runs",
             DurationText(delay),
             self.share_text(delay),
+            self.cores_by,
         ))
     }
 
@@ -283,6 +293,7 @@ mod tests {
             run_delay: Some(millis(1)),
             throttled: None,
             stolen: Duration::ZERO,
+            cores_by: CORES_OF_RUN,
             places: 96,
             is_open: false,
             latency: JudgedLatency::from_times(latency.into()),
@@ -337,6 +348,7 @@ mod tests {
             warnings[0].contains("ready and not run for 101 ms (2.02 %"),
             "{warnings:?}"
         );
+        assert!(warnings[0].contains("(--cores)"), "{warnings:?}");
         assert!(
             warnings[1].contains("throttled for 500 ms (10.0 %"),
             "{warnings:?}"

@@ -383,7 +383,7 @@ impl<'a> Recorder<'a> {
         summary.counts.dropped = dropped;
         summary.requests = self.requests.into_figures();
         summary.conditions.warnings.extend(left_out);
-        let found = standstill::warnings(&summary);
+        let found = standstill::warnings(&summary, standstill::CORES_OF_SCRIPT);
         summary.conditions.warnings.extend(found);
         Some(RecordedRun {
             summary,

@@ -21,7 +21,7 @@ use super::progress::TestProgress;
 use super::worker::{Report, Worker};
 use super::workload::{UserError, UserId, Workloads};
 use crate::conditions::throttled;
-use crate::run::standstill::{Facts, JudgedLatency};
+use crate::run::standstill::{CORES_OF_SCRIPT, Facts, JudgedLatency};
 use crate::worker::thread_share::ThreadShare;
 
 /// Virtual users that may wait to be added to a worker.
@@ -243,6 +243,7 @@ impl GeneratorShare {
             run_delay: self.worst_worker.run_delay,
             throttled: self.throttled,
             stolen: Duration::ZERO,
+            cores_by: CORES_OF_SCRIPT,
             places: executors.map(|it| it.most_vus() as usize).sum(),
             is_open: is_open(run),
             latency: latency.unwrap_or_default(),
