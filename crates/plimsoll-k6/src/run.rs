@@ -179,6 +179,7 @@ impl Preparation<'_> {
             export,
             data: Some(summary),
             recorded: iterated.recorded,
+            cautions: iterated.cautions,
             message: message
                 .or_else(|| error.map(|error| error.to_string()))
                 .unwrap_or_default(),

@@ -1,5 +1,7 @@
 //! The state of a virtual user beside its VM.
 
+mod awaited;
+
 pub(crate) mod drive;
 
 pub(crate) mod secrets;
@@ -27,6 +29,7 @@ use plimsoll_model::{Clock as _, masked_urls};
 use plimsoll_script::{Host, Level};
 use plimsoll_wire::SystemClock;
 
+pub(crate) use self::awaited::AwaitedResponse;
 pub(crate) use self::files::Files;
 pub(crate) use self::request_rate::RequestRate;
 pub(crate) use self::run_state::{RunState, Verdict};

@@ -278,7 +278,7 @@ pub(crate) fn warn(
     surplus: u64,
 ) {
     let mut found = hazards::warnings(summary, plan.endpoints.len(), stream_limit, surplus);
-    found.extend(standstill::warnings(summary));
+    found.extend(standstill::warnings(summary, standstill::CORES_OF_RUN));
     if is_back_to_back(plan) {
         found.extend(standstill::idle_connections(
             summary,

@@ -3,8 +3,8 @@
 //! - [`Executor`] decides when iterations start; pure arithmetic over the time since the start of a scenario.
 //! - [`Workload`] is one virtual user: [`Workload::iterate`] is one iteration.
 //! - [`Sinks`] aggregate samples of tagged metrics; one per worker, merged once a second.
-//! - [`run_scenarios`] puts them together: worker threads with their virtual users, graceful stops, ticks.
-//! - [`record_scenarios`] also records the exchanges, for the result files that plain runs have.
+//! - [`run_scenarios`] puts them together: worker threads with their virtual users, graceful stops, ticks. With a
+//!   [`RecordingPlan`] it also records the exchanges, for the result files that plain runs have.
 //!
 //! The names are those of k6. Nothing of this is on the path of a plain run.
 
@@ -22,6 +22,8 @@ mod progress;
 
 mod exchanges;
 
+mod left_out;
+
 mod run;
 
 mod worker;
@@ -31,13 +33,14 @@ pub use self::exchanges::{
     ExchangeRecorder, ExchangeUnderWay, RecordedRequest, RecordedRun, RecordingPlan,
 };
 pub use self::executor::Executor;
+pub use self::left_out::LeftOut;
 pub use self::metric::{
     Contains, Metadata, Metric, MetricError, MetricId, MetricKind, Point, Points, Registry,
     SeriesFigures, SeriesId, Sink, Sinks, SubMetric, Tag,
 };
 pub use self::progress::{ScenarioCounts, ScenarioProgress, TestProgress};
 pub use self::run::{
-    Abort, Scenario, ScenarioError, ScenarioHooks, ScenarioRun, ScenarioTick, record_scenarios,
+    Abort, Scenario, ScenarioError, ScenarioFigures, ScenarioHooks, ScenarioRun, ScenarioTick,
     run_scenarios,
 };
 pub use self::segment::{Segment, SegmentError};

@@ -17,8 +17,8 @@ pub struct ScriptFigures {
     pub checks: Vec<CheckFigures>,
     /// Paths of groups, since the start of the run.
     pub groups: Vec<String>,
-    /// By name: active, initialised, completed and interrupted.
-    scenarios: Vec<(String, u64, u64, u64, u64)>,
+    /// By name: active, initialised, completed, interrupted and aborted.
+    scenarios: Vec<(String, [u64; 5])>,
 }
 
 /// A check with its results.
@@ -102,8 +102,10 @@ impl ScriptFigures {
                 initialised,
                 completed,
                 interrupted,
+                aborted,
             } = *counts;
-            (name.clone(), active, initialised, completed, interrupted)
+            let counts = [active, initialised, completed, interrupted, aborted];
+            (name.clone(), counts)
         });
         Self {
             series: series.iter().map(SeriesRecord::from_figures).collect(),
@@ -126,12 +128,14 @@ impl ScriptFigures {
     /// How far the scenarios are, by their names.
     pub fn scenarios(&self) -> Vec<(String, ScenarioCounts)> {
         let scenarios = self.scenarios.iter();
-        let counts = scenarios.map(|(name, active, initialised, completed, interrupted)| {
+        let counts = scenarios.map(|(name, counts)| {
+            let [active, initialised, completed, interrupted, aborted] = *counts;
             let counts = ScenarioCounts {
-                active: *active,
-                initialised: *initialised,
-                completed: *completed,
-                interrupted: *interrupted,
+                active,
+                initialised,
+                completed,
+                interrupted,
+                aborted,
             };
             (name.clone(), counts)
         });

@@ -8,6 +8,26 @@ use ghash::universal_hash::UniversalHash as _;
 /// Bytes of a block of AES.
 const BLOCK: usize = 16;
 
+/// Why nothing was encrypted or decrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum AesError {
+    /// The key has another length than those of AES.
+    #[error("a key of AES has 128, 192 or 256 bits")]
+    Key,
+    /// The initialisation vector or the counter is no block.
+    #[error("iv and counter have 16 bytes")]
+    Start,
+    /// No or too many bits of the counter block count.
+    #[error("length, the bits that count, is a number from 1 to 128")]
+    CounterBits,
+    /// The tag has another length than those of the Web Cryptography API.
+    #[error("tagLength is one of 32, 64, 96, 104, 112, 120 and 128")]
+    TagBits,
+    /// The padding or the tag is not that of the data. It says no more, so that data cannot be guessed by it.
+    #[error("decryption failed")]
+    Decryption,
+}
+
 /// AES with a key of one of its lengths.
 enum Cipher {
     Of128(Aes128),
@@ -16,14 +36,13 @@ enum Cipher {
 }
 
 impl Cipher {
-    fn new(key: &[u8]) -> Result<Self, &'static str> {
-        let wrong = "a key of AES has 128, 192 or 256 bits";
+    fn new(key: &[u8]) -> Result<Self, AesError> {
         match key.len() {
             16 => Aes128::new_from_slice(key).map(Self::Of128),
             24 => Aes192::new_from_slice(key).map(Self::Of192),
             _ => Aes256::new_from_slice(key).map(Self::Of256),
         }
-        .map_err(|_| wrong)
+        .map_err(|_| AesError::Key)
     }
 
     fn encrypt(&self, block: [u8; BLOCK]) -> [u8; BLOCK] {
@@ -75,9 +94,9 @@ impl Input {
         Self { key, start, data }
     }
 
-    fn first_block(&self) -> Result<[u8; BLOCK], &'static str> {
+    fn first_block(&self) -> Result<[u8; BLOCK], AesError> {
         let block = <[u8; BLOCK]>::try_from(self.start.as_slice());
-        block.map_err(|_| "iv and counter have 16 bytes")
+        block.map_err(|_| AesError::Start)
     }
 }
 
@@ -86,7 +105,7 @@ fn xor(left: [u8; BLOCK], right: [u8; BLOCK]) -> [u8; BLOCK] {
 }
 
 /// NIST SP 800-38A, section 6.2, with the padding of RFC 5652, section 6.3.
-pub(crate) fn cbc_encrypt(input: &Input) -> Result<Vec<u8>, &'static str> {
+pub(crate) fn cbc_encrypt(input: &Input) -> Result<Vec<u8>, AesError> {
     let cipher = Cipher::new(&input.key)?;
     let mut previous = input.first_block()?;
     let missing = BLOCK - input.data.len() % BLOCK;
@@ -101,7 +120,7 @@ pub(crate) fn cbc_encrypt(input: &Input) -> Result<Vec<u8>, &'static str> {
     Ok(made.collect())
 }
 
-pub(crate) fn cbc_decrypt(input: &Input) -> Result<Vec<u8>, &'static str> {
+pub(crate) fn cbc_decrypt(input: &Input) -> Result<Vec<u8>, AesError> {
     let cipher = Cipher::new(&input.key)?;
     let mut previous = input.first_block()?;
     let (blocks, rest) = input.data.as_chunks::<BLOCK>();
@@ -117,7 +136,7 @@ pub(crate) fn cbc_decrypt(input: &Input) -> Result<Vec<u8>, &'static str> {
             .get(length..)
             .is_some_and(|it| it.iter().all(|byte| usize::from(*byte) == padding));
     if !rest.is_empty() || !is_padded {
-        return Err("decryption failed");
+        return Err(AesError::Decryption);
     }
     made.truncate(length);
     Ok(made)
@@ -126,9 +145,9 @@ pub(crate) fn cbc_decrypt(input: &Input) -> Result<Vec<u8>, &'static str> {
 /// NIST SP 800-38A, section 6.5.
 ///
 /// - `bits`: the last bits of the block, which count.
-pub(crate) fn ctr(input: &Input, bits: usize) -> Result<Vec<u8>, &'static str> {
+pub(crate) fn ctr(input: &Input, bits: usize) -> Result<Vec<u8>, AesError> {
     if !(1..=128).contains(&bits) {
-        return Err("length, the bits that count, is a number from 1 to 128");
+        return Err(AesError::CounterBits);
     }
     let cipher = Cipher::new(&input.key)?;
     let first = u128::from_be_bytes(input.first_block()?);
@@ -142,9 +161,9 @@ pub(crate) fn gcm(
     also: &[u8],
     bits: usize,
     encrypts: bool,
-) -> Result<Vec<u8>, &'static str> {
+) -> Result<Vec<u8>, AesError> {
     if !TAGS.contains(&bits) {
-        return Err("tagLength is one of 32, 64, 96, 104, 112, 120 and 128");
+        return Err(AesError::TagBits);
     }
     let cipher = Cipher::new(&input.key)?;
     let hash_key = cipher.encrypt([0; BLOCK]);
@@ -165,14 +184,14 @@ pub(crate) fn gcm(
         made.extend_from_slice(&tag[..bits / 8]);
         return Ok(made);
     }
-    let failed = "decryption failed";
-    let length = input.data.len().checked_sub(bits / 8).ok_or(failed)?;
+    let length = input.data.len().checked_sub(bits / 8);
+    let length = length.ok_or(AesError::Decryption)?;
     let (sealed, given) = input.data.split_at(length);
     let expected = tag(sealed);
     // Every byte is compared, so that the time does not depend on them.
     let differing = expected.iter().zip(given);
     if differing.fold(0, |all, (one, other)| all | (one ^ other)) != 0 {
-        return Err(failed);
+        return Err(AesError::Decryption);
     }
     Ok(cipher.count(next, 32, sealed))
 }
@@ -230,7 +249,7 @@ mod tests {
             let mut back = input(key, start, &hex(&made));
             assert_eq!(hex(&cbc_decrypt(&back).unwrap()), TEXT);
             back.data[47] ^= 1;
-            assert_eq!(cbc_decrypt(&back), Err("decryption failed"));
+            assert_eq!(cbc_decrypt(&back), Err(AesError::Decryption));
         }
     }
 
@@ -249,7 +268,8 @@ mod tests {
         let zeros = "00".repeat(48);
         let made = ctr(&input(KEYS[0], start, &zeros), 1).unwrap();
         assert_eq!(made[..16], made[32..]);
-        assert!(ctr(&input(KEYS[0], start, TEXT), 0).is_err());
+        let no_bits = ctr(&input(KEYS[0], start, TEXT), 0);
+        assert_eq!(no_bits, Err(AesError::CounterBits));
     }
 
     #[test]
@@ -270,7 +290,7 @@ mod tests {
             data: made,
             ..given
         };
-        assert_eq!(gcm(&back, b"else", 128, false), Err("decryption failed"));
+        assert_eq!(gcm(&back, b"else", 128, false), Err(AesError::Decryption));
         assert_eq!(gcm(&back, &also, 128, false).unwrap().len(), 60);
     }
     #[test]
@@ -319,7 +339,7 @@ mod tests {
             assert_eq!(hex(&gcm(&back, &also, 96, false).unwrap()), text);
         }
         let given = input(key_128, "cafebabefacedbad", "");
-        assert!(gcm(&given, &also, 127, true).is_err());
-        assert_eq!(gcm(&given, &also, 128, false), Err("decryption failed"));
+        assert_eq!(gcm(&given, &also, 127, true), Err(AesError::TagBits));
+        assert_eq!(gcm(&given, &also, 128, false), Err(AesError::Decryption));
     }
 }

@@ -8,7 +8,7 @@ use plimsoll_wire::ws::{MessageKind, Opcode};
 use super::{Adder, Arguments, Natives, forbid_init};
 use crate::go_error::throw_error;
 use crate::protocol::http::{RefusedRequest, bytes_of, parse};
-use crate::protocol::socket::{Opened, SocketEvent, SocketModule, SocketRequest};
+use crate::protocol::socket::{Opened, SendError, SocketEvent, SocketModule, SocketRequest};
 use crate::user::{Call, Reply};
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
@@ -39,7 +39,8 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     adder.add("sendFrame", |it, ctx, arguments| {
         let id = u32::try_from(arguments.index(0)?).unwrap_or_default();
         let socket = it.user.sockets.get(id);
-        let socket = socket.ok_or_else(|| throw_error(ctx, "the socket is closed"))?;
+        let socket = socket.ok_or(SendError::Closed);
+        let socket = socket.map_err(|error| throw_error(ctx, &error.to_string()))?;
         let opcode = match arguments.text(1)?.as_str() {
             "text" => Opcode::Text,
             "binary" => Opcode::Binary,
@@ -49,7 +50,7 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
         let content = bytes_of(&arguments.value(2)).unwrap_or_default();
         socket
             .send(opcode, &content)
-            .map_err(|message| throw_error(ctx, message))?;
+            .map_err(|error| throw_error(ctx, &error.to_string()))?;
         // k6/websockets counts all of its frames.
         let counts_all = arguments.value(3).as_bool().unwrap_or(false);
         if counts_all || matches!(opcode, Opcode::Text | Opcode::Binary) {

@@ -6,17 +6,33 @@ mod hash;
 
 mod rsa;
 
+use std::fmt::Display;
 use std::num::NonZeroU32;
 
 use plimsoll_script::js::{self, ArrayBuffer, Ctx, Exception, Value};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use ring::{hkdf, pbkdf2};
 
-use self::curve::Curve;
+use self::curve::{Curve, CurveError};
 use self::hash::Hash;
 use super::http::bytes;
 use super::{Adder, Arguments};
 use crate::crypto::aes::{Input, cbc_decrypt, cbc_encrypt, ctr, gcm};
+
+/// Bytes that are derived or drawn in one call, at most.
+const MOST_BYTES: usize = 1 << 16;
+
+/// Why no bytes were derived from a secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+enum DeriveError {
+    #[error("at most {MOST_BYTES} bytes can be derived")]
+    Bytes,
+    #[error("iterations must be a number from 1")]
+    Iterations,
+    /// The limit of RFC 5869, section 2.3.
+    #[error("at most 255 times the length of the hash can be derived")]
+    Hashes,
+}
 
 pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
     // Mode, whether to encrypt, key, IV or counter block, bits of the counter or of the tag, data, additional data.
@@ -54,13 +70,13 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
             .and_then(NonZeroU32::new);
         let length = arguments.index(4)?;
         let made = match iterations {
-            Some(iterations) if length <= 1 << 16 => {
+            Some(iterations) if length <= MOST_BYTES => {
                 let mut derived = vec![0; length];
                 pbkdf2::derive(algorithm, iterations, &salt, &secret, &mut derived);
                 Ok(derived)
             }
-            Some(_) => Err("at most 65536 bytes can be derived"),
-            None => Err("iterations must be a number from 1"),
+            Some(_) => Err(DeriveError::Bytes),
+            None => Err(DeriveError::Iterations),
         };
         buffer(ctx, made)
     })?;
@@ -83,9 +99,12 @@ pub(super) fn add(adder: &Adder<'_, '_>) -> js::Result<()> {
         )
     })?;
     adder.add("secureRandom", |_, ctx, arguments| {
-        let mut made = vec![0; arguments.index(0)?.min(1 << 16)];
+        let mut made = vec![0; arguments.index(0)?.min(MOST_BYTES)];
         let filled = SystemRandom::new().fill(&mut made);
-        buffer(ctx, filled.map(|()| made).map_err(|_| "no randomness"))
+        buffer(
+            ctx,
+            filled.map(|()| made).map_err(|_| CurveError::Randomness),
+        )
     })?;
     signatures(adder)?;
     rsa_keys(adder)
@@ -199,8 +218,8 @@ fn derive(
     salt: &[u8],
     info: &[u8],
     length: usize,
-) -> Result<Vec<u8>, &'static str> {
-    let too_long = "at most 255 times the length of the hash can be derived";
+) -> Result<Vec<u8>, DeriveError> {
+    let too_long = DeriveError::Hashes;
     let key = hkdf::Salt::new(algorithm, salt).extract(secret);
     let info = [info];
     let derived = key.expand(&info, Length(length)).map_err(|_| too_long)?;
@@ -209,8 +228,8 @@ fn derive(
     Ok(made)
 }
 
-fn buffer<'js>(ctx: &Ctx<'js>, made: Result<Vec<u8>, &'static str>) -> js::Result<Value<'js>> {
-    let made = made.map_err(|message| Exception::throw_message(ctx, message))?;
+fn buffer<'js>(ctx: &Ctx<'js>, made: Result<Vec<u8>, impl Display>) -> js::Result<Value<'js>> {
+    let made = made.map_err(|error| Exception::throw_message(ctx, &error.to_string()))?;
     ArrayBuffer::new(ctx.clone(), made).map(ArrayBuffer::into_value)
 }
 
@@ -241,6 +260,7 @@ mod tests {
             &[0x0b; 11],
             "085a01ea1b10f36933068b56efa5ad81a4f14b822f5b091568a9cdd4f155fda2c22e422478d305f3f896",
         );
-        assert!(derive(hkdf::HKDF_SHA256, b"x", b"", b"", 255 * 32 + 1).is_err());
+        let too_long = derive(hkdf::HKDF_SHA256, b"x", b"", b"", 255 * 32 + 1);
+        assert_eq!(too_long, Err(DeriveError::Hashes));
     }
 }

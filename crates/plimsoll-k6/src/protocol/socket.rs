@@ -208,6 +208,17 @@ impl FrameSink for Inbox {
     }
 }
 
+/// Why a frame is not sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SendError {
+    /// One of both ends has closed the socket.
+    #[error("the socket is closed")]
+    Closed,
+    /// Too much waits to be sent.
+    #[error("the server does not read: more than {} MiB wait to be sent", MOST_UNSENT >> 20)]
+    Unread,
+}
+
 fn mask() -> [u8; 4] {
     fastrand::u32(..).to_ne_bytes()
 }
@@ -216,13 +227,13 @@ impl Socket {
     /// Adds a frame to those that are sent while the script waits for events.
     ///
     /// Fails if the socket is closed, or if the server takes nothing.
-    pub(crate) fn send(&self, opcode: Opcode, payload: &[u8]) -> Result<(), &'static str> {
+    pub(crate) fn send(&self, opcode: Opcode, payload: &[u8]) -> Result<(), SendError> {
         let mut state = self.state.borrow_mut();
         if state.closing.is_some() || state.is_over {
-            return Err("the socket is closed");
+            return Err(SendError::Closed);
         }
         if state.out.len() + payload.len() > MOST_UNSENT {
-            return Err("the server does not read: more than 64 MiB wait to be sent");
+            return Err(SendError::Unread);
         }
         let kind = match opcode {
             Opcode::Text => Some(MessageKind::Text),

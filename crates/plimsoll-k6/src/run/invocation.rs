@@ -159,6 +159,8 @@ pub struct Outcome {
     pub data: Option<Value>,
     /// Figures for result files, if there was a record.
     pub recorded: Option<Box<RecordedRun>>,
+    /// What readers of the metrics should know, if there was no record: its summary has it.
+    pub cautions: Vec<String>,
     /// Errors for the user; empty if there are none.
     pub message: String,
 }
@@ -171,6 +173,7 @@ impl Outcome {
             export: None,
             data: None,
             recorded: None,
+            cautions: Vec::new(),
             message: message.into(),
         }
     }

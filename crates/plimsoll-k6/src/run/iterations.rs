@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use plimsoll_load::scenario::{
     Executor, RecordedRun, RecordingPlan, Scenario, ScenarioHooks, ScenarioRun, ScenarioTick,
-    Sinks, UserError, Workloads, record_scenarios, run_scenarios,
+    Sinks, UserError, Workloads, run_scenarios,
 };
 use plimsoll_model::{Clock as _, ExchangeKind, LoadModel, LoadShape, Protocol, Rate};
 use plimsoll_wire::SystemClock;
@@ -37,6 +37,8 @@ pub(super) struct Iterated {
     /// The outcome of `setup()`; `None` if the run ended before it.
     pub(super) setup: Option<Result<(), ExitCode>>,
     pub(super) recorded: Option<Box<RecordedRun>>,
+    /// What readers of the metrics should know, if there is no record.
+    pub(super) cautions: Vec<String>,
 }
 
 impl Preparation<'_> {
@@ -68,6 +70,7 @@ impl Preparation<'_> {
             abort: Arc::clone(&shared.abort),
             keeps_points: !consumers.is_empty(),
             keeps_recent: calls.invocation.on_progress.is_some() || calls.invocation.part.is_some(),
+            latency: Some(shared.built_in.http_req_duration),
         };
         let workloads: Arc<dyn Workloads> = Arc::new(Users {
             program: calls.invocation.script.program.clone(),
@@ -127,33 +130,29 @@ impl Preparation<'_> {
             },
             look: &mut look,
         };
-        let mut recorded = None;
-        let result = match &calls.invocation.recording {
-            None => run_scenarios(&run, &workloads, hooks),
-            Some(recording) => {
-                let recording = RecordingPlan {
-                    load: load_shape(options, users, workers),
-                    target: recording.target,
-                    observed: recording.observed,
-                    facts: recording.facts.clone(),
-                    sample_every: SAMPLE,
-                };
-                let made = record_scenarios(&run, &workloads, hooks, recording);
-                made.map(|(sinks, made)| {
-                    recorded = made.map(|made| Box::new(with_model(made)));
-                    sinks
-                })
-            }
-        };
-        let (total, error) = match result {
-            Ok(total) => (total, None),
-            Err(error) => (Sinks::new(shared.registry.clone()), Some(error.into())),
-        };
-        Iterated {
-            total,
-            error,
-            setup,
-            recorded,
+        let recording = calls.invocation.recording.as_ref();
+        let recording = recording.map(|recording| RecordingPlan {
+            load: load_shape(options, users, workers),
+            target: recording.target,
+            observed: recording.observed,
+            facts: recording.facts.clone(),
+            sample_every: SAMPLE,
+        });
+        match run_scenarios(&run, &workloads, hooks, recording) {
+            Ok(figures) => Iterated {
+                total: figures.sinks,
+                error: None,
+                setup,
+                recorded: figures.recorded.map(|made| Box::new(with_model(made))),
+                cautions: figures.cautions,
+            },
+            Err(error) => Iterated {
+                total: Sinks::new(shared.registry.clone()),
+                error: Some(error.into()),
+                setup,
+                recorded: None,
+                cautions: Vec::new(),
+            },
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use plimsoll_load::scenario::{
-    MetricError, ScenarioCounts, ScenarioTick, SeriesFigures, Sinks, UserError,
+    LeftOut, MetricError, ScenarioCounts, ScenarioTick, SeriesFigures, Sink, Sinks, UserError,
 };
 use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
@@ -180,10 +180,32 @@ impl ScriptUnion<'_, '_, '_> {
         verdict.failed.get_or_insert_with(|| message.to_owned());
     }
 
+    /// What the metrics of all parts leave out.
+    fn left_out(&self) -> LeftOut {
+        let shared = &self.calls.shared;
+        let metric = shared.registry.metric(shared.built_in.dropped_iterations);
+        let dropped = match self.total.series(metric.series) {
+            Some(Sink::Counter(count)) => *count,
+            _ => 0.0,
+        };
+        LeftOut {
+            requests: shared.progress.aborted(),
+            iterations: shared.progress.interrupted(),
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "it counts iterations"
+            )]
+            dropped: dropped as u64,
+        }
+    }
+
     pub(super) fn finish(self, outcome: Result<(), UserError>) -> Iterated {
         // Parts that cannot be started are no fault of the script.
         let none = outcome.is_err().then_some(Err(ExitCode::Other));
+        let is_stopped = self.is_over();
         Iterated {
+            cautions: self.left_out().cautions(is_stopped),
             total: self.total,
             error: outcome.err(),
             setup: self.setup.or(none),

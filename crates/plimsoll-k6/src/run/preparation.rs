@@ -24,7 +24,9 @@ use crate::script::{User, log_error};
 use crate::source::LIMITS;
 use crate::source::required::RequiredModules;
 use crate::user::secrets::Secrets;
-use crate::user::{Files, Log, RequestRate, RunState, SharedArrays, Stage, SystemTags};
+use crate::user::{
+    Files, Log, RequestRate, RunState, SharedArrays, Stage, SystemTags, WorkerShare,
+};
 
 /// The state of a run before its first iteration.
 pub(super) struct Preparation<'a> {
@@ -37,13 +39,8 @@ pub(super) struct Preparation<'a> {
 
 type Failed = Box<Outcome>;
 
-/// The log without values of secrets.
-fn redacting(log: &Log, secrets: &Secrets) -> Log {
-    if secrets.is_empty() {
-        return Arc::clone(log);
-    }
-    let (log, secrets) = (Arc::clone(log), secrets.clone());
-    Arc::new(move |level, text, source| log(level, &secrets.redact(text), source))
+fn invalid(text: &impl ToString) -> Failed {
+    Box::new(Outcome::failed(ExitCode::InvalidConfig, text.to_string()))
 }
 
 impl<'a> Preparation<'a> {
@@ -55,125 +52,19 @@ impl<'a> Preparation<'a> {
         runtime: &'a tokio::runtime::Runtime,
         local: &'a LocalSet,
     ) -> Result<Self, Failed> {
-        let invalid = |text: String| Box::new(Outcome::failed(ExitCode::InvalidConfig, text));
-        let registry = if invocation.exact_trends {
-            Registry::exact()
-        } else {
-            Registry::default()
-        };
-        let built_in = BuiltIn::register(&registry).map_err(|error| invalid(error.to_string()))?;
-        let arrays = Arc::new(SharedArrays::default());
-        let files = Arc::new(Files::new(
-            invocation.script.directory.clone(),
-            invocation.script.root.clone(),
-        ));
-        let required = RequiredModules::new(Arc::clone(&invocation.script.sources));
-        let required = Arc::new(required);
-        let none = Options::compile(&Value::Null, &Overrides::default());
-        let none = none.map_err(|error| invalid(error.to_string()))?;
-        let state = |options: Options| {
-            let scenarios = options.scenarios.iter();
-            let claims = scenarios.map(|scenario| {
-                let executor = scenario.executor.clone();
-                Arc::new(match &options.segment {
-                    Some(segment) => Claims::in_segment(executor, segment.clone()),
-                    None => Claims::new(executor),
-                })
-            });
-            Arc::new(RunState {
-                registry: registry.clone(),
-                built_in,
-                system_tags: SystemTags::from_names(&options.system_tags),
-                checks: Checks::default(),
-                shared_arrays: Arc::clone(&arrays),
-                environment: invocation.environment.clone(),
-                files: Arc::clone(&files),
-                script: invocation.script.program.entry().to_owned(),
-                required: Arc::clone(&required),
-                log: redacting(&invocation.log, &invocation.secrets),
-                secrets: invocation.secrets.clone(),
-                abort: Arc::default(),
-                progress: Arc::new(TestProgress::new(options.scenarios.len())),
-                claims: claims.collect(),
-                verdict: std::sync::Mutex::default(),
-                start: SystemClock.now(),
-                began: OnceLock::new(),
-                setup_data: OnceLock::new(),
-                request_rate: RequestRate::new(
-                    lower_rate(options.network.rps, invocation.most_requests_per_second),
-                    SystemClock.now(),
-                ),
-                options,
-            })
-        };
-        // The options are known once the script has run for the first time.
-        let first = state(none.clone());
-        let plans = Plans::new(&none, invocation).map_err(|error| invalid(error.to_string()))?;
+        let common = CommonState::new(invocation)?;
         let stacks = Stacks::new(LIMITS);
-        let worker = share(&first, &plans);
-        let program = &invocation.script.program;
-        let user = User::new(program, &stacks, &first, &worker, (None, Stage::Setup));
-        let exception = |error: ScriptError| {
-            if let Some(message) = first.verdict().aborted {
-                return Box::new(Outcome::failed(ExitCode::ScriptAborted, message));
-            }
-            log_error(&first, &error);
-            let code = ExitCode::of_exception(error.is_rejection);
-            Box::new(Outcome::failed(code, String::new()))
-        };
-        let user = in_set(runtime, local, user).map_err(exception)?;
-        let json = user.exported_json("options").map_err(exception)?;
-        let json = json.map_or(Value::Null, |text| {
-            serde_json::from_str(&text).unwrap_or_default()
-        });
-        let json = invocation.script.options.clone().unwrap_or(json);
-        let options = Options::compile(&json, &invocation.overrides);
-        let options = options.map_err(|error| invalid(error.to_string()))?;
-        if options.is_paused && invocation.control.is_none() {
-            let message =
-                "options.paused needs `--address`: a client of the REST API starts a paused run";
-            return Err(invalid(message.to_owned()));
-        }
-        let warnings = invocation.script.sources.warnings();
-        for warning in warnings.iter().chain(&options.warnings) {
-            (invocation.log)(Level::Warning, warning, LineSource::Run);
-        }
-        let mut missing = Vec::new();
-        for scenario in &options.scenarios {
-            if !user.has_function(&scenario.exec).map_err(exception)? {
-                missing.push(format!(
-                    "the script exports no function `{}`, which scenario `{}` runs",
-                    scenario.exec, scenario.name
-                ));
-            }
-        }
-        if !missing.is_empty() {
-            return Err(invalid(missing.join("\n")));
-        }
-        let has = Functions {
-            setup: options.has_setup && user.has_function("setup").map_err(exception)?,
-            teardown: options.has_teardown && user.has_function("teardown").map_err(exception)?,
-            summary: user.has_function("handleSummary").map_err(exception)?,
-        };
-        drop(user);
-        let thresholds = Thresholds::compile(&options.thresholds, &registry);
-        let thresholds = thresholds.map_err(|errors| invalid(errors.join("\n")))?;
-        registry.sub_metric(
-            built_in.http_req_duration,
-            "http_req_duration{expected_response:true}",
-            vec![("expected_response".to_owned(), "true".to_owned())],
-        );
-        let plans = Plans::new(&options, invocation);
-        let plans = plans.map_err(|error| invalid(error.to_string()))?;
-        let shared = state(options);
-        let worker = share(&shared, &plans);
-        let keeps_samples = !invocation.samples.is_empty()
-            || invocation.series.is_some()
-            || invocation.summary_mode == SummaryMode::Full;
-        if keeps_samples {
-            let sinks = Sinks::new(registry.clone()).with_points();
-            worker.sinks.replace(sinks);
-        }
+        let loaded = LoadedScript::new(&common, &stacks, runtime, local)?;
+        let written = loaded.written_options(invocation)?;
+        let options = compile_options(invocation, &written)?;
+        log_warnings(invocation, &options);
+        loaded.find_scenario_functions(&options)?;
+        let has = loaded.find_functions(&options)?;
+        drop(loaded);
+        let thresholds = common.compile_thresholds(&options)?;
+        let plans = Plans::new(&options, invocation).map_err(|error| invalid(&error))?;
+        let shared = common.run_state(options);
+        let worker = share_of_stages(invocation, &shared, &plans);
         Ok(Self {
             calls: StageCalls {
                 invocation,
@@ -186,9 +77,216 @@ impl<'a> Preparation<'a> {
             },
             thresholds,
             plans,
-            written: json,
+            written,
         })
     }
+}
+
+/// What a run has whatever its options are.
+struct CommonState<'a> {
+    invocation: &'a Invocation<'a>,
+    registry: Registry,
+    built_in: BuiltIn,
+    arrays: Arc<SharedArrays>,
+    files: Arc<Files>,
+    required: Arc<RequiredModules>,
+}
+
+impl<'a> CommonState<'a> {
+    fn new(invocation: &'a Invocation<'a>) -> Result<Self, Failed> {
+        let registry = if invocation.exact_trends {
+            Registry::exact()
+        } else {
+            Registry::default()
+        };
+        let built_in = BuiltIn::register(&registry).map_err(|error| invalid(&error))?;
+        let script = &invocation.script;
+        let files = Files::new(script.directory.clone(), script.root.clone());
+        Ok(Self {
+            invocation,
+            registry,
+            built_in,
+            arrays: Arc::default(),
+            files: Arc::new(files),
+            required: Arc::new(RequiredModules::new(Arc::clone(&script.sources))),
+        })
+    }
+
+    /// The state of a run by these options.
+    fn run_state(&self, options: Options) -> Arc<RunState> {
+        let invocation = self.invocation;
+        let scenarios = options.scenarios.iter();
+        let claims = scenarios.map(|scenario| {
+            let executor = scenario.executor.clone();
+            Arc::new(match &options.segment {
+                Some(segment) => Claims::in_segment(executor, segment.clone()),
+                None => Claims::new(executor),
+            })
+        });
+        Arc::new(RunState {
+            registry: self.registry.clone(),
+            built_in: self.built_in,
+            system_tags: SystemTags::from_names(&options.system_tags),
+            checks: Checks::default(),
+            shared_arrays: Arc::clone(&self.arrays),
+            environment: invocation.environment.clone(),
+            files: Arc::clone(&self.files),
+            script: invocation.script.program.entry().to_owned(),
+            required: Arc::clone(&self.required),
+            log: redacting(&invocation.log, &invocation.secrets),
+            secrets: invocation.secrets.clone(),
+            abort: Arc::default(),
+            progress: Arc::new(TestProgress::new(options.scenarios.len())),
+            claims: claims.collect(),
+            verdict: std::sync::Mutex::default(),
+            start: SystemClock.now(),
+            began: OnceLock::new(),
+            setup_data: OnceLock::new(),
+            request_rate: RequestRate::new(
+                lower_rate(options.network.rps, invocation.most_requests_per_second),
+                SystemClock.now(),
+            ),
+            options,
+        })
+    }
+
+    /// The thresholds, with the sub-metrics that they and the summary need.
+    fn compile_thresholds(&self, options: &Options) -> Result<Thresholds, Failed> {
+        let thresholds = Thresholds::compile(&options.thresholds, &self.registry);
+        let thresholds = thresholds.map_err(|errors| invalid(&errors.join("\n")))?;
+        self.registry.sub_metric(
+            self.built_in.http_req_duration,
+            "http_req_duration{expected_response:true}",
+            vec![("expected_response".to_owned(), "true".to_owned())],
+        );
+        Ok(thresholds)
+    }
+}
+
+/// The log without values of secrets.
+fn redacting(log: &Log, secrets: &Secrets) -> Log {
+    if secrets.is_empty() {
+        return Arc::clone(log);
+    }
+    let (log, secrets) = (Arc::clone(log), secrets.clone());
+    Arc::new(move |level, text, source| log(level, &secrets.redact(text), source))
+}
+
+/// The script, run for the first time, by the default options: its own are known then.
+struct LoadedScript {
+    user: User,
+    state: Arc<RunState>,
+}
+
+impl LoadedScript {
+    fn new(
+        common: &CommonState<'_>,
+        stacks: &Stacks,
+        runtime: &tokio::runtime::Runtime,
+        local: &LocalSet,
+    ) -> Result<Self, Failed> {
+        let invocation = common.invocation;
+        let options = Options::compile(&Value::Null, &Overrides::default())
+            .map_err(|error| invalid(&error))?;
+        let plans = Plans::new(&options, invocation).map_err(|error| invalid(&error))?;
+        let state = common.run_state(options);
+        let worker = share(&state, &plans);
+        let program = &invocation.script.program;
+        let user = User::new(program, stacks, &state, &worker, (None, Stage::Setup));
+        match in_set(runtime, local, user) {
+            Ok(user) => Ok(Self { user, state }),
+            Err(error) => Err(failed_by_exception(&state, &error)),
+        }
+    }
+
+    /// The options of the script as it exports them, or as its archive has them.
+    fn written_options(&self, invocation: &Invocation<'_>) -> Result<Value, Failed> {
+        let json = self.user.exported_json("options");
+        let json = json.map_err(|error| failed_by_exception(&self.state, &error))?;
+        let json = json.map_or(Value::Null, |text| {
+            serde_json::from_str(&text).unwrap_or_default()
+        });
+        Ok(invocation.script.options.clone().unwrap_or(json))
+    }
+
+    fn has_function(&self, name: &str) -> Result<bool, Failed> {
+        let found = self.user.has_function(name);
+        found.map_err(|error| failed_by_exception(&self.state, &error))
+    }
+
+    /// Fails with every scenario whose function the script does not export.
+    fn find_scenario_functions(&self, options: &Options) -> Result<(), Failed> {
+        let mut missing = Vec::new();
+        for scenario in &options.scenarios {
+            if !self.has_function(&scenario.exec)? {
+                missing.push(format!(
+                    "the script exports no function `{}`, which scenario `{}` runs",
+                    scenario.exec, scenario.name
+                ));
+            }
+        }
+        if missing.is_empty() {
+            Ok(())
+        } else {
+            Err(invalid(&missing.join("\n")))
+        }
+    }
+
+    /// The functions that are called once.
+    fn find_functions(&self, options: &Options) -> Result<Functions, Failed> {
+        Ok(Functions {
+            setup: options.has_setup && self.has_function("setup")?,
+            teardown: options.has_teardown && self.has_function("teardown")?,
+            summary: self.has_function("handleSummary")?,
+        })
+    }
+}
+
+/// The outcome of a script that throws before its run, or that ends it by `test.abort()`.
+fn failed_by_exception(state: &RunState, error: &ScriptError) -> Failed {
+    if let Some(message) = state.verdict().aborted {
+        return Box::new(Outcome::failed(ExitCode::ScriptAborted, message));
+    }
+    log_error(state, error);
+    let code = ExitCode::of_exception(error.is_rejection);
+    Box::new(Outcome::failed(code, String::new()))
+}
+
+/// - `written`: by the script.
+fn compile_options(invocation: &Invocation<'_>, written: &Value) -> Result<Options, Failed> {
+    let options =
+        Options::compile(written, &invocation.overrides).map_err(|error| invalid(&error))?;
+    if options.is_paused && invocation.control.is_none() {
+        let message =
+            "options.paused needs `--address`: a client of the REST API starts a paused run";
+        return Err(invalid(&message));
+    }
+    Ok(options)
+}
+
+fn log_warnings(invocation: &Invocation<'_>, options: &Options) {
+    let warnings = invocation.script.sources.warnings();
+    for warning in warnings.iter().chain(&options.warnings) {
+        (invocation.log)(Level::Warning, warning, LineSource::Run);
+    }
+}
+
+/// What the virtual users of setup, teardown and the summary share. Samples are kept where an output or the full summary has
+/// them.
+fn share_of_stages(
+    invocation: &Invocation<'_>,
+    shared: &Arc<RunState>,
+    plans: &Plans,
+) -> WorkerShare {
+    let worker = share(shared, plans);
+    let keeps_samples = !invocation.samples.is_empty()
+        || invocation.series.is_some()
+        || invocation.summary_mode == SummaryMode::Full;
+    if keeps_samples {
+        let sinks = Sinks::new(shared.registry.clone()).with_points();
+        worker.sinks.replace(sinks);
+    }
+    worker
 }
 
 /// The lower of two limits on requests per second.

@@ -1,5 +1,9 @@
 //! k6/http.
 
+use std::time::Duration;
+
+use plimsoll_testkit::{Origin, Script, Step};
+
 use crate::fixture::{check, run_script};
 use crate::server::Server;
 
@@ -27,6 +31,39 @@ fn responses_have_what_scripts_read() {
             "404 1404 missing",
         ],
     );
+}
+
+/// A pause is in one phase only: the two together are not longer than the request was for the script, whose clock has
+/// milliseconds.
+#[test]
+fn a_pause_counts_for_the_phase_that_it_is_in() {
+    let pause = Step::Pause(Duration::from_millis(50));
+    let head = "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhello";
+    let begin = Script::new().then(Step::ReadHead);
+    let (head, rest) = (Step::Write(head.into()), Step::Write("world".into()));
+    let within_content = begin.clone().then(head.clone()).then(pause.clone());
+    let before_head = begin.then(pause).then(head);
+    for (script, phase, metric) in [
+        (
+            within_content.then(rest.clone()),
+            "receiving",
+            "http_req_receiving",
+        ),
+        (before_head.then(rest), "waiting", "http_req_waiting"),
+    ] {
+        let origin = Origin::scripted(script);
+        let text = format!(
+            "import http from 'k6/http';
+             export default function () {{
+               const began = Date.now(); const r = http.get('URL'); const took = Date.now() - began;
+               const t = r.timings;
+               console.log(r.body, t.{phase} > 40, t.waiting + t.receiving <= took + 2);
+             }}"
+        );
+        let ran = run_script(&text, &origin.url("/"));
+        assert_eq!(ran.console, ["Info: helloworld true true"], "{phase}");
+        assert!(ran.metric(metric, "min") > 40.0, "{ran:#?}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{DurationText, LoadModel, RunSummary, Stalls, TimesView, three_figures};
+use plimsoll_model::{Bounded, DurationText, RunSummary, Stalls, TimesView, three_figures};
 
 use crate::conditions::STEAL_PERCENT;
 
@@ -23,8 +23,14 @@ const BUSY_SHARE: f64 = 0.9;
 /// Exchanges on each connection from which on the first and the last one no longer matter.
 const ENOUGH_EXCHANGES: u64 = 20;
 
+/// What gives cores to the generator of a run against a URL, and to that of a script, which has no such flag.
+pub(crate) const CORES_OF_RUN: &str = "--cores";
+pub(crate) const CORES_OF_SCRIPT: &str = "taskset";
+
 /// Every way in which the generator moved the figures of `run`.
-pub(crate) fn warnings(run: &RunSummary) -> Vec<String> {
+///
+/// - `cores_by`: what gives cores to the generator.
+pub(crate) fn warnings(run: &RunSummary, cores_by: &'static str) -> Vec<String> {
     let generator = &run.generator;
     Facts {
         window: run.window,
@@ -32,9 +38,10 @@ pub(crate) fn warnings(run: &RunSummary) -> Vec<String> {
         run_delay: generator.run_delay,
         throttled: generator.throttled,
         stolen: stolen(run),
+        cores_by,
         places: run.load.connections * run.load.streams,
-        is_open: run.load.model != LoadModel::Closed,
-        latency: run.latency.honest().view(),
+        is_open: run.latency.from_intended.is_some(),
+        latency: JudgedLatency::from_times(run.latency.honest().view()),
     }
     .warnings()
 }
@@ -51,20 +58,49 @@ fn stolen(run: &RunSummary) -> Duration {
 }
 
 /// The figures that are judged.
-struct Facts<'a> {
-    window: Duration,
-    stalls: Stalls,
-    run_delay: Option<Duration>,
-    throttled: Option<Duration>,
-    stolen: Duration,
+pub(crate) struct Facts {
+    pub(crate) window: Duration,
+    pub(crate) stalls: Stalls,
+    pub(crate) run_delay: Option<Duration>,
+    pub(crate) throttled: Option<Duration>,
+    pub(crate) stolen: Duration,
+    /// What gives cores to the generator.
+    pub(crate) cores_by: &'static str,
     /// Exchanges that can be under way.
-    places: usize,
-    is_open: bool,
-    latency: TimesView<'a>,
+    pub(crate) places: usize,
+    pub(crate) is_open: bool,
+    pub(crate) latency: JudgedLatency,
 }
 
-impl Facts<'_> {
-    fn warnings(&self) -> Vec<String> {
+/// A latency, as far as it is judged.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct JudgedLatency {
+    /// How many exchanges have one.
+    count: u64,
+    /// Those that every summary shows; none without exchanges.
+    shown: [Option<Duration>; SHOWN.len()],
+}
+
+impl JudgedLatency {
+    /// - `count`: how many exchanges have one.
+    pub(crate) fn new(count: u64, quantile: impl Fn(f64) -> Option<Duration>) -> Self {
+        Self {
+            count,
+            shown: SHOWN.map(|(_, fraction)| quantile(fraction)),
+        }
+    }
+
+    /// By lower bounds, where exchanges had no end.
+    fn from_times(times: TimesView<'_>) -> Self {
+        Self::new(times.len(), |fraction| {
+            times.quantile(fraction).map(Bounded::low)
+        })
+    }
+}
+
+impl Facts {
+    /// Every way in which the generator moved them.
+    pub(crate) fn warnings(&self) -> Vec<String> {
         let all = [
             self.stood_still(),
             self.not_run(),
@@ -100,9 +136,10 @@ impl Facts<'_> {
         let moved = self.moved_by(delay)?;
         Some(format!(
             "a worker of the generator was ready and not run for {} ({}){moved}: others used its core. Give \
-             it cores of its own (--cores), or stop what else runs",
+             it cores of its own ({}), or stop what else runs",
             DurationText(delay),
             self.share_text(delay),
+            self.cores_by,
         ))
     }
 
@@ -156,10 +193,11 @@ impl Facts<'_> {
         } else {
             // What is under way in a stall is read late.
             let under_way = self.places as f64 * stalls.count as f64;
-            under_way / self.latency.len().max(1) as f64
+            under_way / self.latency.count.max(1) as f64
         };
-        SHOWN.into_iter().find_map(|(name, fraction)| {
-            let value = self.latency.quantile(fraction)?.low();
+        let mut shown = SHOWN.into_iter().zip(self.latency.shown);
+        shown.find_map(|((name, fraction), value)| {
+            let value = value?;
             // The longest are at the end of the distribution.
             let stall = if fraction < 0.99 {
                 mean
@@ -244,7 +282,7 @@ mod tests {
         histogram
     }
 
-    fn facts<'a>(latency: &'a Histogram, stalls: &[u64]) -> Facts<'a> {
+    fn facts(latency: &Histogram, stalls: &[u64]) -> Facts {
         let mut recorded = Stalls::default();
         for stall in stalls {
             recorded.record(millis(*stall));
@@ -255,9 +293,10 @@ mod tests {
             run_delay: Some(millis(1)),
             throttled: None,
             stolen: Duration::ZERO,
+            cores_by: CORES_OF_RUN,
             places: 96,
             is_open: false,
-            latency: latency.into(),
+            latency: JudgedLatency::from_times(latency.into()),
         }
     }
 
@@ -309,6 +348,7 @@ mod tests {
             warnings[0].contains("ready and not run for 101 ms (2.02 %"),
             "{warnings:?}"
         );
+        assert!(warnings[0].contains("(--cores)"), "{warnings:?}");
         assert!(
             warnings[1].contains("throttled for 500 ms (10.0 %"),
             "{warnings:?}"
@@ -340,7 +380,7 @@ mod tests {
             "{warnings:?}"
         );
         let long = latency(&[(40, 49_000)]);
-        facts.latency = (&long).into();
+        facts.latency = JudgedLatency::from_times((&long).into());
         assert_eq!(facts.warnings(), [""; 0]);
     }
 

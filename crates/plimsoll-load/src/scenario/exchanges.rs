@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use plimsoll_model::{
-    Clock as _, Exchange, Histogram, LoadShape, RequestFigures, RequestNames, RunSummary, Stalls,
-    Tick,
+    Clock as _, Exchange, Histogram, LoadShape, RequestFigures, RequestNames, RunSummary, Tick,
 };
 use plimsoll_wire::SystemClock;
 
@@ -52,7 +51,6 @@ pub struct ExchangeRecorder {
     interval: RefCell<Box<Interval>>,
     requests: RefCell<Requests>,
     iterations: RefCell<Histogram>,
-    stalls: Cell<Stalls>,
     progress: Arc<Progress>,
     report: Cell<ProgressReport>,
 }
@@ -98,7 +96,6 @@ impl ExchangeRecorder {
             interval: RefCell::new(Box::new(Interval::new(0, is_open))),
             requests: RefCell::default(),
             iterations: RefCell::new(Histogram::new()),
-            stalls: Cell::default(),
             progress,
             report: Cell::default(),
         }
@@ -136,9 +133,6 @@ impl ExchangeRecorder {
     ///
     /// - `late`: how late its timer fired.
     pub(super) fn second(&self, late: Duration) -> Box<Interval> {
-        let mut stalls = self.stalls.get();
-        stalls.record(late);
-        self.stalls.set(stalls);
         let mut interval = self.interval.borrow_mut();
         interval.record_lag(late);
         interval.in_flight = self.progress.in_flight();
@@ -150,11 +144,6 @@ impl ExchangeRecorder {
     pub(super) fn give_back(&self, mut second: Box<Interval>) {
         second.in_flight = 0;
         self.interval.borrow_mut().merge(&second);
-    }
-
-    /// Times at which the worker stood still, as far as its timer of a second shows.
-    pub(super) fn stalls(&self) -> Stalls {
-        self.stalls.get()
     }
 
     /// Everything that is handed over once.
@@ -272,7 +261,6 @@ impl Requests {
 pub(super) struct WorkerExchanges {
     pub(super) requests: Requests,
     pub(super) iterations: Histogram,
-    pub(super) thread: ThreadShare,
 }
 
 /// Merges the seconds and last reports of all workers.
@@ -288,7 +276,6 @@ pub(super) struct Recorder<'a> {
     ticks: Vec<Tick>,
     requests: Requests,
     iterations: Histogram,
-    worst_worker: ThreadShare,
     /// Iterations that were dropped until the last second.
     dropped: u64,
 }
@@ -309,7 +296,6 @@ impl<'a> Recorder<'a> {
             ticks: Vec::new(),
             requests: Requests::default(),
             iterations: Histogram::new(),
-            worst_worker: ThreadShare::default(),
             dropped: 0,
             recording,
         }
@@ -357,16 +343,18 @@ impl<'a> Recorder<'a> {
     pub(super) fn take_last(&mut self, last: WorkerExchanges) {
         self.requests.merge(last.requests);
         self.iterations.merge(&last.iterations);
-        self.worst_worker = self.worst_worker.worse(last.thread);
     }
 
     /// - `window`: the length of the run.
-    /// - `dropped`: iterations that were dropped.
+    /// - `dropped`: arrivals that were dropped.
+    /// - `left_out`: cautions about what the metrics leave out.
     pub(super) fn finish(
         mut self,
         window: Duration,
+        worst_worker: ThreadShare,
         is_interrupted: bool,
         dropped: u64,
+        left_out: Vec<String>,
     ) -> Option<RecordedRun> {
         self.count_dropped(dropped);
         let observed = self.costs.take()?.finish();
@@ -384,7 +372,7 @@ impl<'a> Recorder<'a> {
             Measured {
                 ticks: self.ticks,
                 window,
-                worst_worker: self.worst_worker,
+                worst_worker,
                 observed,
                 target: self.recording.target,
                 named: self.recording.observed,
@@ -394,14 +382,8 @@ impl<'a> Recorder<'a> {
         );
         summary.counts.dropped = dropped;
         summary.requests = self.requests.into_figures();
-        let aborted = summary.counts.aborted;
-        if aborted > 0 {
-            summary.conditions.warnings.push(format!(
-                "{aborted} requests were under way when the run ended: the metrics of k6 and their \
-                 thresholds leave them out, however long they would have taken"
-            ));
-        }
-        let found = standstill::warnings(&summary);
+        summary.conditions.warnings.extend(left_out);
+        let found = standstill::warnings(&summary, standstill::CORES_OF_SCRIPT);
         summary.conditions.warnings.extend(found);
         Some(RecordedRun {
             summary,

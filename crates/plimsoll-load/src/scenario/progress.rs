@@ -20,6 +20,7 @@ pub struct ScenarioProgress {
     pub(super) initialised: AtomicU64,
     pub(super) completed: AtomicU64,
     pub(super) interrupted: AtomicU64,
+    aborted: AtomicU64,
 }
 
 /// How far a scenario is.
@@ -33,6 +34,8 @@ pub struct ScenarioCounts {
     pub completed: u64,
     /// Iterations that were interrupted.
     pub interrupted: u64,
+    /// Requests without a response in them.
+    pub aborted: u64,
 }
 
 impl ScenarioCounts {
@@ -44,6 +47,7 @@ impl ScenarioCounts {
             initialised: self.initialised + other.initialised,
             completed: self.completed + other.completed,
             interrupted: self.interrupted + other.interrupted,
+            aborted: self.aborted + other.aborted,
         }
     }
 }
@@ -83,6 +87,7 @@ impl TestProgress {
             initialised: scenario.initialised(),
             completed: scenario.completed(),
             interrupted: scenario.interrupted(),
+            aborted: scenario.aborted(),
         });
         scenarios.collect()
     }
@@ -100,6 +105,7 @@ impl TestProgress {
         scenario
             .interrupted
             .store(counts.interrupted, Ordering::Relaxed);
+        scenario.aborted.store(counts.aborted, Ordering::Relaxed);
     }
 
     /// One scenario.
@@ -127,6 +133,11 @@ impl TestProgress {
         self.sum(ScenarioProgress::interrupted)
     }
 
+    /// Requests that had no response when their iteration was interrupted.
+    pub fn aborted(&self) -> u64 {
+        self.sum(ScenarioProgress::aborted)
+    }
+
     fn sum(&self, count: impl Fn(&ScenarioProgress) -> u64) -> u64 {
         self.scenarios.iter().map(count).sum()
     }
@@ -151,6 +162,16 @@ impl ScenarioProgress {
     /// Iterations that were interrupted.
     pub fn interrupted(&self) -> u64 {
         self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Requests that had no response when their iteration was interrupted.
+    pub fn aborted(&self) -> u64 {
+        self.aborted.load(Ordering::Relaxed)
+    }
+
+    /// Counts a request that has no response as its iteration is interrupted.
+    pub fn abort_request(&self) {
+        Self::add(&self.aborted);
     }
 
     pub(super) fn add(count: &AtomicU64) {

@@ -15,10 +15,14 @@ use tokio::sync::{mpsc, watch};
 
 use super::claims::Claims;
 use super::exchanges::{RecordedRun, Recorder, RecordingPlan};
-use super::metric::{Points, Registry, Sinks};
+use super::left_out::LeftOut;
+use super::metric::{MetricId, Points, Registry, Sink, Sinks, Trend};
 use super::progress::TestProgress;
 use super::worker::{Report, Worker};
 use super::workload::{UserError, UserId, Workloads};
+use crate::conditions::throttled;
+use crate::run::standstill::{CORES_OF_SCRIPT, Facts, JudgedLatency};
+use crate::worker::thread_share::ThreadShare;
 
 /// Virtual users that may wait to be added to a worker.
 const ADDITIONS: usize = 1024;
@@ -28,6 +32,9 @@ const REPORTS: usize = 64;
 
 /// How often the caller may end the run.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// A shorter run tries out a script: a millisecond for which the generator waited is a large share of it.
+const SHORTEST_MEASUREMENT: Duration = Duration::from_secs(1);
 
 /// Iterations of one kind.
 #[derive(Debug, Clone)]
@@ -59,6 +66,19 @@ pub struct ScenarioRun {
     pub keeps_points: bool,
     /// Whether ticks have the aggregates of the time since the last one.
     pub keeps_recent: bool,
+    /// The trend of the latency, in milliseconds, that the generator may have moved.
+    pub latency: Option<MetricId>,
+}
+
+/// What a run of scenarios has measured.
+#[derive(Debug)]
+pub struct ScenarioFigures {
+    /// Aggregates of all samples.
+    pub sinks: Sinks,
+    /// What readers of the metrics should know, if there is no record: the summary of a record has it.
+    pub cautions: Vec<String>,
+    /// The record, if there is one.
+    pub recorded: Option<RecordedRun>,
 }
 
 /// Figures so far.
@@ -156,43 +176,96 @@ impl fmt::Debug for ScenarioHooks<'_> {
     }
 }
 
-/// Runs scenarios to their end and returns the aggregates of all samples.
+/// Runs scenarios to their end.
 ///
-/// Fails if a thread cannot be started, or with the error of a virtual user that could not be made before the start.
+/// - `recording`: the exchanges are recorded by it.
+///
+/// Fails if a thread cannot be started, if the processes of a recording's target cannot be observed, or with the error of a
+/// virtual user that could not be made before the start.
 pub fn run_scenarios(
     run: &ScenarioRun,
     workloads: &Arc<dyn Workloads>,
     hooks: ScenarioHooks<'_>,
-) -> Result<Sinks, ScenarioError> {
-    run_with(run, workloads, hooks, &mut None)
-}
-
-/// The same with a record of the exchanges.
-///
-/// Fails too if the processes of the target cannot be observed.
-pub fn record_scenarios(
-    run: &ScenarioRun,
-    workloads: &Arc<dyn Workloads>,
-    hooks: ScenarioHooks<'_>,
-    recording: RecordingPlan<'_>,
-) -> Result<(Sinks, Option<RecordedRun>), ScenarioError> {
-    let mut scenarios = run.scenarios.iter();
-    let is_open = scenarios.any(|scenario| scenario.claims.executor().is_open());
-    let mut recorder = Some(Recorder::new(recording, run.workers, is_open));
-    let sinks = run_with(run, workloads, hooks, &mut recorder)?;
-    let length = run.progress.elapsed(SystemClock.now());
+    recording: Option<RecordingPlan<'_>>,
+) -> Result<ScenarioFigures, ScenarioError> {
+    let mut recorder = recording.map(|plan| Recorder::new(plan, run.workers, is_open(run)));
+    let (sinks, generator) = run_workers(run, workloads, hooks, &mut recorder)?;
+    let window = run.progress.elapsed(SystemClock.now());
+    let left_out = left_out(run).cautions(run.abort.is_aborted());
+    let Some(recorder) = recorder else {
+        let mut cautions = left_out;
+        if window >= SHORTEST_MEASUREMENT {
+            cautions.extend(generator.facts(run, &sinks, window).warnings());
+        }
+        return Ok(ScenarioFigures {
+            sinks,
+            cautions,
+            recorded: None,
+        });
+    };
     let is_interrupted = run.abort.is_aborted();
-    let figures =
-        recorder.and_then(|recorder| recorder.finish(length, is_interrupted, dropped(run)));
-    Ok((sinks, figures))
+    let dropped = dropped_arrivals(run);
+    Ok(ScenarioFigures {
+        recorded: recorder.finish(
+            window,
+            generator.worst_worker,
+            is_interrupted,
+            dropped,
+            left_out,
+        ),
+        sinks,
+        cautions: Vec::new(),
+    })
 }
 
-fn run_with(
+/// The generator's own share of a run.
+#[derive(Debug, Clone, Copy, Default)]
+struct GeneratorShare {
+    worst_worker: ThreadShare,
+    /// Time for which the control group of this process was throttled.
+    throttled: Option<Duration>,
+}
+
+impl GeneratorShare {
+    /// What is judged without a record: the metric of the latency takes the place of its histogram.
+    fn facts(&self, run: &ScenarioRun, sinks: &Sinks, window: Duration) -> Facts {
+        let latency =
+            run.latency
+                .and_then(|id| match sinks.series(run.registry.metric(id).series)? {
+                    Sink::Trend(trend) => Some(judged(trend)),
+                    _ => None,
+                });
+        let executors = run.scenarios.iter();
+        let executors = executors.map(|scenario| scenario.claims.executor());
+        Facts {
+            window,
+            stalls: self.worst_worker.stalls,
+            run_delay: self.worst_worker.run_delay,
+            throttled: self.throttled,
+            stolen: Duration::ZERO,
+            cores_by: CORES_OF_SCRIPT,
+            places: executors.map(|it| it.most_vus() as usize).sum(),
+            is_open: is_open(run),
+            latency: latency.unwrap_or_default(),
+        }
+    }
+}
+
+/// - `trend`: in milliseconds.
+fn judged(trend: &Trend) -> JudgedLatency {
+    JudgedLatency::new(trend.count(), |fraction| {
+        let seconds = trend.quantile(fraction) / 1e3;
+        Duration::try_from_secs_f64(seconds).ok()
+    })
+}
+
+/// Makes the run, and returns its samples.
+fn run_workers(
     run: &ScenarioRun,
     workloads: &Arc<dyn Workloads>,
     hooks: ScenarioHooks<'_>,
     recorder: &mut Option<Recorder<'_>>,
-) -> Result<Sinks, ScenarioError> {
+) -> Result<(Sinks, GeneratorShare), ScenarioError> {
     let (reports, received) = sync_channel(REPORTS);
     let start = watch::Sender::new(None);
     let (senders, mut receivers): (Vec<_>, VecDeque<_>) =
@@ -234,7 +307,7 @@ fn run_with(
             return Err(ScenarioError::Panicked);
         }
     }
-    result.map(|()| total)
+    result.map(|generator| (total, generator))
 }
 
 /// Follows the workers from their initialisation to their end.
@@ -245,13 +318,15 @@ fn follow(
     total: &mut Sinks,
     hooks: ScenarioHooks<'_>,
     recorder: &mut Option<Recorder<'_>>,
-) -> Result<(), ScenarioError> {
+) -> Result<GeneratorShare, ScenarioError> {
     let ScenarioHooks {
         before_start,
         on_tick,
         look,
     } = hooks;
     let mut ready = 0;
+    let mut generator = GeneratorShare::default();
+    let mut throttled_before = None;
     let mut next_tick = Duration::from_secs(1);
     let mut points = Points::default();
     let mut recent = run.keeps_recent.then(|| Sinks::new(run.registry.clone()));
@@ -262,10 +337,11 @@ fn follow(
                 if ready == run.workers {
                     if !before_start() {
                         look();
-                        return Ok(());
+                        return Ok(generator);
                     }
                     let now = SystemClock.now();
                     run.progress.begin(now);
+                    throttled_before = throttled();
                     if let Some(recorder) = recorder
                         && let Err(error) = recorder.start(now)
                     {
@@ -288,8 +364,11 @@ fn follow(
             }
             Ok(Report::Second(second)) => {
                 if let Some(recorder) = recorder {
-                    recorder.take_second(second, dropped(run));
+                    recorder.take_second(second, dropped_arrivals(run));
                 }
+            }
+            Ok(Report::Ended(thread)) => {
+                generator.worst_worker = generator.worst_worker.worse(thread);
             }
             Ok(Report::Exchanges(last)) => {
                 if let Some(recorder) = recorder {
@@ -323,11 +402,28 @@ fn follow(
         points: &points,
         is_last: true,
     });
-    Ok(())
+    let throttled = throttled_before.zip(throttled());
+    generator.throttled = throttled.map(|(before, after)| after.saturating_sub(before));
+    Ok(generator)
 }
 
-/// Iterations for which no virtual user was free until now.
-fn dropped(run: &ScenarioRun) -> u64 {
+/// Whether a scenario has a schedule.
+fn is_open(run: &ScenarioRun) -> bool {
+    let mut scenarios = run.scenarios.iter();
+    scenarios.any(|scenario| scenario.claims.executor().is_open())
+}
+
+fn left_out(run: &ScenarioRun) -> LeftOut {
+    let scenarios = run.scenarios.iter();
+    LeftOut {
+        requests: run.progress.aborted(),
+        iterations: run.progress.interrupted(),
+        dropped: scenarios.map(|scenario| scenario.claims.dropped()).sum(),
+    }
+}
+
+/// Arrivals of schedules for which no virtual user was free until now.
+fn dropped_arrivals(run: &ScenarioRun) -> u64 {
     let scenarios = run.scenarios.iter();
     let open = scenarios.filter(|scenario| scenario.claims.executor().is_open());
     open.map(|scenario| scenario.claims.dropped()).sum()

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
-use plimsoll_model::Clock as _;
+use plimsoll_model::{Clock as _, Stalls};
 use plimsoll_wire::SystemClock;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, LocalSet};
@@ -26,7 +26,7 @@ use super::workload::{
 };
 use crate::worker::thread_share::{ThreadMark, ThreadShare};
 
-/// How often exchanges are handed over.
+/// How often exchanges are handed over, and how often a worker looks whether it stood still.
 const SECOND: Duration = Duration::from_secs(1);
 
 /// How often samples are handed over.
@@ -52,6 +52,8 @@ pub(super) enum Report {
     Second(Published),
     /// What is known of exchanges at the end.
     Exchanges(Box<WorkerExchanges>),
+    /// The share of its thread, at the end.
+    Ended(ThreadShare),
 }
 
 pub(super) struct Worker {
@@ -163,6 +165,7 @@ impl Worker {
         let mut has_commands = true;
         let began = ThreadMark::read(SystemClock.now());
         let mut seconds = interval_at(Alarm::from_std(start) + SECOND, SECOND);
+        let mut standstill = StandstillWatch::new(start);
         loop {
             tokio::select! {
                 command = self.commands.recv(), if has_commands => match command {
@@ -180,9 +183,11 @@ impl Worker {
                     }
                 }
                 _ = ticks.tick() => self.report(&sinks),
-                due = seconds.tick(), if exchanges.is_some() => {
+                _ = seconds.tick() => {
+                    let now = SystemClock.now();
+                    let late = standstill.look(now);
                     if let Some(exchanges) = &exchanges {
-                        self.report_second(exchanges, start, due.into_std());
+                        self.report_second(exchanges, now.saturating_duration_since(start), late);
                     }
                 }
                 else => break,
@@ -203,29 +208,33 @@ impl Worker {
             };
             self.reports.send(Report::Second(last)).ok();
             let (requests, iterations) = exchanges.finish();
-            let share = ThreadMark::read(SystemClock.now()).since(began);
             let last = WorkerExchanges {
                 requests,
                 iterations,
-                thread: ThreadShare {
-                    stalls: exchanges.stalls(),
-                    ..share
-                },
             };
             self.reports.send(Report::Exchanges(Box::new(last))).ok();
         }
+        let ended = ThreadMark::read(SystemClock.now());
+        standstill.look(ended.at);
+        let share = ThreadShare {
+            stalls: standstill.stalls,
+            ..ended.since(began)
+        };
+        self.reports.send(Report::Ended(share)).ok();
         Ok(())
     }
 
     /// Hands over the exchanges of a second; if the receiver is behind, they are kept for the next time.
-    fn report_second(&self, exchanges: &ExchangeRecorder, start: Instant, due: Instant) {
-        let now = SystemClock.now();
+    ///
+    /// - `at`: since the start of the run.
+    /// - `late`: how late its timer fired.
+    fn report_second(&self, exchanges: &ExchangeRecorder, at: Duration, late: Duration) {
         let second = Published {
             worker: self.number,
-            at: now.saturating_duration_since(start),
+            at,
             is_last: false,
             grace: false,
-            interval: exchanges.second(now.saturating_duration_since(due)),
+            interval: exchanges.second(late),
         };
         let sent = self.reports.try_send(Report::Second(second));
         if let Err(TrySendError::Full(Report::Second(second))) = sent {
@@ -264,6 +273,32 @@ impl Worker {
             progress: Arc::clone(&self.progress),
             abort: Arc::clone(&self.abort),
         }
+    }
+}
+
+/// Sees that a worker stood still: one that looks each second looks late then.
+struct StandstillWatch {
+    /// When it looks next.
+    due: Instant,
+    stalls: Stalls,
+}
+
+impl StandstillWatch {
+    fn new(start: Instant) -> Self {
+        Self {
+            due: start + SECOND,
+            stalls: Stalls::default(),
+        }
+    }
+
+    /// Called each second, and at the end. Returns how late that is; seconds that passed in one stall are late once.
+    fn look(&mut self, now: Instant) -> Duration {
+        let late = now.saturating_duration_since(self.due);
+        self.stalls.record(late);
+        while self.due <= now {
+            self.due += SECOND;
+        }
+        late
     }
 }
 
@@ -475,5 +510,25 @@ impl Watcher {
         let worker = usize::try_from(in_test - 1).unwrap_or_default() % self.workers.len();
         // A worker that ended has its run aborted.
         self.workers[worker].send(Command::Add(user)).await.ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_standstill_of_several_seconds_is_counted_once() {
+        let start = SystemClock.now();
+        let mut watch = StandstillWatch::new(start);
+        // It stands still from 1.2 s on, and three seconds are due at 4.5 s.
+        for (millis, late) in [(1_000, 0), (4_500, 2_500), (4_500, 0), (4_500, 0)] {
+            let late_by = watch.look(start + Duration::from_millis(millis));
+            assert_eq!(late_by, Duration::from_millis(late), "{millis}");
+        }
+        watch.look(start + Duration::from_millis(5_700));
+        assert_eq!(watch.stalls.count, 2);
+        assert_eq!(watch.stalls.longest, Duration::from_millis(2_500));
+        assert_eq!(watch.stalls.total, Duration::from_millis(3_200));
     }
 }

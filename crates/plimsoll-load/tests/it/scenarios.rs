@@ -16,6 +16,8 @@ use plimsoll_load::scenario::{
     Registry, Scenario, ScenarioError, ScenarioHooks, ScenarioRun, Sink, Sinks, TestProgress,
     UserError, UserId, VirtualUsers, WorkerState, Workload, Workloads, run_scenarios,
 };
+use plimsoll_model::Clock as _;
+use plimsoll_wire::SystemClock;
 
 /// The kinds of iterations.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,6 +26,8 @@ enum Job {
     Count,
     /// It never ends.
     Hang,
+    /// Nothing else runs on its worker for more than two seconds.
+    Block,
     /// It aborts the run when it is the tenth.
     Abort,
     /// Its virtual user cannot be made.
@@ -83,6 +87,12 @@ impl Workload for User {
             if self.job == Job::Hang {
                 pending::<()>().await;
             }
+            if self.job == Job::Block {
+                let end = SystemClock.now() + Duration::from_millis(2200);
+                while SystemClock.now() < end {
+                    std::thread::park_timeout(end.saturating_duration_since(SystemClock.now()));
+                }
+            }
             if self.job == Job::Abort && iteration.in_scenario == 9 {
                 self.state.abort.abort("ten are enough");
                 pending::<()>().await;
@@ -102,7 +112,8 @@ struct Outcome {
     claims: Arc<Claims>,
     progress: Arc<TestProgress>,
     abort: Arc<Abort>,
-    result: Result<Sinks, ScenarioError>,
+    /// The cautions of the run.
+    result: Result<Vec<String>, ScenarioError>,
 }
 
 fn run(executor: Executor, graceful_stop: Duration, job: Job) -> Outcome {
@@ -134,6 +145,7 @@ fn run_prepared(
         abort: Arc::default(),
         keeps_points: false,
         keeps_recent: false,
+        latency: None,
     };
     let workloads: Arc<dyn Workloads> = Arc::new(Jobs { job, iterations });
     let mut last_tick = 0.0;
@@ -152,8 +164,8 @@ fn run_prepared(
         on_tick: &mut |tick| last_tick = count(tick.total),
         look: &mut || {},
     };
-    let result = run_scenarios(&run, &workloads, hooks);
-    let total = result.as_ref().map_or(0.0, count);
+    let result = run_scenarios(&run, &workloads, hooks, None);
+    let total = result.as_ref().map_or(0.0, |figures| count(&figures.sinks));
     if has_started && result.is_ok() {
         assert_eq!(last_tick, total, "the last tick has everything");
     }
@@ -162,7 +174,7 @@ fn run_prepared(
         claims,
         progress: run.progress,
         abort: run.abort,
-        result,
+        result: result.map(|figures| figures.cautions),
     }
 }
 
@@ -244,7 +256,27 @@ fn iterations_that_hang_are_interrupted_behind_the_graceful_stop() {
     let outcome = run(Executor::ConstantVus(executor), stop, Job::Hang);
     assert_eq!(outcome.count, 0.0);
     assert_eq!(outcome.progress.interrupted(), 3);
-    assert!(outcome.result.is_ok());
+    let cautions = outcome.result.unwrap();
+    let expected = "3 iterations were under way when the run ended";
+    assert!(cautions[0].starts_with(expected), "{cautions:?}");
+}
+
+#[test]
+fn a_worker_that_stood_still_is_a_caution() {
+    let executor = PerVuIterations {
+        vus: 1,
+        iterations: 1,
+        max_duration: Duration::from_mins(1),
+    };
+    let outcome = run(
+        Executor::PerVuIterations(executor),
+        Duration::ZERO,
+        Job::Block,
+    );
+    let cautions = outcome.result.unwrap();
+    let has_caution = |text: &str| cautions.iter().any(|caution| caution.contains(text));
+    assert!(has_caution("the generator stood still for"), "{cautions:?}");
+    assert!(!has_caution("under way"), "{cautions:?}");
 }
 
 #[test]
@@ -263,6 +295,9 @@ fn arrivals_without_a_free_user_are_dropped_and_users_are_added() {
     );
     assert_eq!(outcome.claims.started() + outcome.claims.dropped(), 100);
     assert_eq!(outcome.claims.started(), outcome.progress.interrupted());
+    let expected = format!("{} iterations were dropped", outcome.claims.dropped());
+    let cautions = outcome.result.unwrap();
+    assert!(cautions[1].starts_with(&expected), "{cautions:?}");
     assert!(outcome.progress.initialised() > 1, "{:?}", outcome.progress);
     assert!(
         outcome.progress.initialised() <= 4,

@@ -127,6 +127,33 @@ fn a_script_over_two_agents_is_that_of_one_run() {
 }
 
 #[test]
+fn what_metrics_leave_out_is_counted_over_all_agents() {
+    let server = NatsServer::start();
+    let origin = Origin::silent();
+    let _agents = agents(&server, &[]);
+    let script = r"
+import http from 'k6/http';
+export const options = {
+  scenarios: {
+    waits: { executor: 'constant-vus', vus: 4, duration: '1s', gracefulStop: '0s' },
+    waits_too: { executor: 'constant-arrival-rate', rate: 20, duration: '1s', gracefulStop: '0s',
+      preAllocatedVUs: 2, maxVUs: 2 },
+  },
+};
+export default function () { http.get(`${__ENV.BASE}/`); }
+";
+    let folder = folder(script);
+    let output = run(&mut load(&server, &origin, &folder)).exits(0);
+    for caution in [
+        "warning: 6 requests were under way when the run ended",
+        "warning: 6 iterations were under way when the run ended",
+        "warning: 18 iterations were dropped",
+    ] {
+        assert!(output.stderr.contains(caution), "no {caution} in {output}");
+    }
+}
+
+#[test]
 fn thresholds_of_a_script_are_judged_over_all_agents_and_end_it() {
     let server = NatsServer::start();
     let origin = Origin::hello();

@@ -79,6 +79,61 @@ fn requests_under_way_when_a_script_ends_are_a_caution() {
 }
 
 #[test]
+fn what_metrics_of_a_script_leave_out_is_a_caution_without_files_too() {
+    let origin = Origin::silent();
+    let directory = tempfile::tempdir().unwrap();
+    let script = script(
+        &directory,
+        "import http from 'k6/http'; import { sleep } from 'k6';
+         export const options = { scenarios: {
+           waits: { executor: 'constant-vus', vus: 2, duration: '1s', gracefulStop: '0s', exec: 'waits' },
+           sleeps: { executor: 'constant-arrival-rate', rate: 40, duration: '1s', gracefulStop: '0s',
+             preAllocatedVUs: 1, maxVUs: 1, exec: 'sleeps' } } };
+         export function waits() { http.batch([`${__ENV.BASE}/`, `${__ENV.BASE}/`]); }
+         export function sleeps() { sleep(600); }",
+    );
+    let base = format!("BASE={}", origin.url(""));
+    let leave_out = "the metrics of k6 and their thresholds leave them out";
+    let expected = [
+        format!("4 requests were under way when the run ended: {leave_out}"),
+        format!("3 iterations were under way when the run ended: {leave_out}"),
+        "39 iterations were dropped, for lack of virtual users".to_owned(),
+    ];
+    let output = plimsoll(&["load", "--quiet", "-e", &base, &script]).exits(0);
+    for caution in &expected {
+        let line = format!("warning: {caution}");
+        assert!(output.stderr.contains(&line), "no {line} in {output}");
+        assert!(!output.stdout.contains(caution), "{output}");
+    }
+    // In k6's place they are lines of the log.
+    let output = plimsoll(&["k6", "run", "--quiet", "-e", &base, &script]).exits(0);
+    for caution in &expected {
+        let line = format!("level=warning msg=\"{caution}");
+        assert!(output.stderr.contains(&line), "no {line} in {output}");
+    }
+}
+
+#[test]
+fn requests_that_were_answered_or_failed_are_no_caution() {
+    let origin = Origin::hello();
+    let directory = tempfile::tempdir().unwrap();
+    let script = script(
+        &directory,
+        "import http from 'k6/http';
+         export function setup() { http.get(`${__ENV.BASE}/`); }
+         export default function () {
+           http.get(`${__ENV.BASE}/`);
+           http.get('http://127.0.0.1:1/');
+           http.get(`${__ENV.BASE}/`, { timeout: '0.001ms' });
+         }",
+    );
+    let base = format!("BASE={}", origin.url(""));
+    let output = plimsoll(&["load", "-i", "3", "-e", &base, &script]).exits(0);
+    assert!(!output.stderr.contains("under way"), "{output}");
+    assert!(!output.stderr.contains("dropped"), "{output}");
+}
+
+#[test]
 fn a_script_runs_with_flags_variables_and_an_exported_summary() {
     let origin = Origin::hello();
     let directory = tempfile::tempdir().unwrap();

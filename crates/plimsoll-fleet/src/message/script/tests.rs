@@ -35,6 +35,7 @@ fn figures(samples: &[f64]) -> ScriptFigures {
     }];
     let counts = ScenarioCounts {
         active: 1,
+        aborted: 2,
         ..ScenarioCounts::default()
     };
     let scenarios = [("default".to_owned(), counts)];
@@ -87,4 +88,16 @@ fn figures_that_contradict_themselves_are_refused() {
         let read: ScriptFigures = serde_json::from_str(&text.replace(from, to)).unwrap();
         assert!(read.series().is_err(), "{to}");
     }
+}
+
+#[test]
+fn how_far_scenarios_are_is_carried() {
+    let text = serde_json::to_string(&figures(&[])).unwrap();
+    let read: ScriptFigures = serde_json::from_str(&text).unwrap();
+    let expected = ScenarioCounts {
+        active: 1,
+        aborted: 2,
+        ..ScenarioCounts::default()
+    };
+    assert_eq!(read.scenarios(), [("default".to_owned(), expected)]);
 }

@@ -54,7 +54,22 @@ curve!(p521);
 /// Random numbers that are tried as a key: of P-521, whose first byte is masked, and of the others nearly every one is below the order.
 const ATTEMPTS: usize = 64;
 
-const WRONG: &str = "the key is not one of this curve";
+/// Why a key, a secret or a signature could not be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum CurveError {
+    /// The system gives no random bytes.
+    #[error("no randomness")]
+    Randomness,
+    /// No random number was a key.
+    #[error("no key could be generated")]
+    Generation,
+    /// A number or a point is none of the curve.
+    #[error("the key is not one of this curve")]
+    Key,
+    /// One of two keys is none of the curve.
+    #[error("the keys are not of this curve")]
+    Keys,
+}
 
 impl Curve {
     /// - `name`: one of those that `js/subtle.js` lets through.
@@ -76,11 +91,13 @@ impl Curve {
     }
 
     /// A new private key.
-    pub(super) fn generate(self) -> Result<Vec<u8>, &'static str> {
+    pub(super) fn generate(self) -> Result<Vec<u8>, CurveError> {
         let random = SystemRandom::new();
         let mut number = vec![0; self.size()];
         for _ in 0..ATTEMPTS {
-            random.fill(&mut number).map_err(|_| "no randomness")?;
+            random
+                .fill(&mut number)
+                .map_err(|_| CurveError::Randomness)?;
             if self == Self::P521 {
                 number[0] &= 1;
             }
@@ -88,37 +105,37 @@ impl Curve {
                 return Ok(number);
             }
         }
-        Err("no key could be generated")
+        Err(CurveError::Generation)
     }
 
     /// The point of a private key.
-    pub(super) fn public(self, number: &[u8]) -> Result<Vec<u8>, &'static str> {
+    pub(super) fn public(self, number: &[u8]) -> Result<Vec<u8>, CurveError> {
         let point = match self {
             Self::P256 => p256::public(number),
             Self::P384 => p384::public(number),
             Self::P521 => p521::public(number),
         };
-        point.ok_or(WRONG)
+        point.ok_or(CurveError::Key)
     }
 
     /// The coordinate that both sides of ECDH compute.
-    pub(super) fn agree(self, number: &[u8], point: &[u8]) -> Result<Vec<u8>, &'static str> {
+    pub(super) fn agree(self, number: &[u8], point: &[u8]) -> Result<Vec<u8>, CurveError> {
         let agreed = match self {
             Self::P256 => p256::agree(number, point),
             Self::P384 => p384::agree(number, point),
             Self::P521 => p521::agree(number, point),
         };
-        agreed.ok_or("the keys are not of this curve")
+        agreed.ok_or(CurveError::Keys)
     }
 
-    pub(super) fn sign(self, number: &[u8], digest: &[u8]) -> Result<Vec<u8>, &'static str> {
+    pub(super) fn sign(self, number: &[u8], digest: &[u8]) -> Result<Vec<u8>, CurveError> {
         let digest = self.widened(digest);
         let signature = match self {
             Self::P256 => p256::sign(number, &digest),
             Self::P384 => p384::sign(number, &digest),
             Self::P521 => p521::sign(number, &digest),
         };
-        signature.ok_or(WRONG)
+        signature.ok_or(CurveError::Key)
     }
 
     pub(super) fn is_signed(self, point: &[u8], signature: &[u8], digest: &[u8]) -> bool {
@@ -154,7 +171,7 @@ mod tests {
         );
         let agreed = bytes("46fc62106420ff012e54a434fbdd2d25ccc5852060561e68040dd7778997bd7b");
         assert_eq!(Curve::P256.agree(&own, &other), Ok(agreed));
-        assert!(Curve::P384.agree(&own, &other).is_err());
+        assert_eq!(Curve::P384.agree(&own, &other), Err(CurveError::Keys));
         assert!(Curve::P256.agree(&[0; 32], &other).is_err());
         assert!(Curve::P256.agree(&own, &other[..64]).is_err());
     }

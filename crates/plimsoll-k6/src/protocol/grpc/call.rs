@@ -16,7 +16,7 @@ use super::error::GrpcError;
 use super::{Connection, GrpcClient, failed};
 use crate::options::duration::millis;
 use crate::protocol::http::name_of;
-use crate::user::UserState;
+use crate::user::{AwaitedResponse, UserState};
 
 /// A call as a script describes it.
 #[derive(Debug)]
@@ -101,6 +101,7 @@ pub(crate) async fn invoke(
     let message = encoded.into_iter().next().unwrap_or_default();
     let began = SystemClock.now();
     let path = format!("/{}", request.method);
+    let awaited = AwaitedResponse::new(user);
     let calling = exchange(
         &connection,
         &path,
@@ -111,6 +112,7 @@ pub(crate) async fn invoke(
     let mut outcome = calling
         .await
         .unwrap_or_else(|error| Outcome::failed(UNAVAILABLE, error.to_string()));
+    awaited.end();
     let took = SystemClock.now().saturating_duration_since(began);
     let mut json = None;
     if outcome.status.is_ok() {

@@ -23,7 +23,7 @@ use super::request::{BodyForm, HttpRequest, Target};
 use super::response::{HttpResponse, Timings, status_text};
 use crate::line_source::LineSource;
 use crate::options::HttpDebug;
-use crate::user::{Hop, UserState};
+use crate::user::{AwaitedResponse, Hop, UserState};
 
 /// Bytes of a decoded response: k6 has no limit, but a compressed bomb must not end the generator.
 const MOST_BYTES: u64 = 256 << 20;
@@ -52,7 +52,7 @@ pub(crate) async fn perform(user: &Rc<UserState>, request: HttpRequest) -> HttpR
 struct Performing<'u> {
     user: &'u Rc<UserState>,
     request: HttpRequest,
-    current: Current,
+    current: Current<'u>,
     /// What the first request was sent with, which scripts see behind redirects too.
     first: Option<Sent>,
 }
@@ -68,7 +68,7 @@ struct Sent {
 
 /// The exchange under way, as far as it is known.
 #[derive(Default)]
-struct Current {
+struct Current<'u> {
     address: Rc<Address>,
     /// Whether a redirect has led there.
     is_redirected: bool,
@@ -83,6 +83,7 @@ struct Current {
     sent: u64,
     received: u64,
     is_challenge: bool,
+    awaited: Option<AwaitedResponse<'u>>,
     /// The record of the exchange, if there is one.
     under_way: Option<ExchangeUnderWay>,
     phases: Phases,
@@ -191,6 +192,7 @@ impl Performing<'_> {
             method: method.to_owned(),
             fields,
             began: Some(now),
+            awaited: Some(AwaitedResponse::new(self.user)),
             under_way: exchanges.map(|exchanges| exchanges.begin(now)),
             ..Current::default()
         };
@@ -413,6 +415,9 @@ impl Performing<'_> {
             });
             let passed = passed.unwrap_or_default();
             self.current.timings.waiting = passed.saturating_sub(self.current.timings.blocked);
+        }
+        if let Some(awaited) = self.current.awaited.take() {
+            awaited.end();
         }
         if let Some(under_way) = self.current.under_way.take() {
             let exchange = self.exchanged(status, error);

@@ -73,7 +73,8 @@ fn without_cautions(lines: &[String]) -> impl Iterator<Item = &str> {
         .map(|line| line.trim_end())
         .filter(move |line| {
             let blanks = line.len() - line.trim_start().len();
-            if line.starts_with("warning:") {
+            // In k6's place they are lines of its log.
+            if line.starts_with("warning:") || line.contains(" level=warning ") {
                 indent = Some(2);
             } else if line.starts_with("caution ") {
                 indent = Some(11);

@@ -233,8 +233,8 @@ pub(super) fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     let cost = servers.end(outcome.data.as_ref());
     if let Some(folder) = &folder {
         report::write(folder, &outcome).map_err(other)?;
-        print_cautions(&outcome);
     }
+    print_cautions(&outcome, request.is_k6.then_some(&*log));
     if let Some(page) = page {
         page.end(&outcome).map_err(other)?;
     }
@@ -310,12 +310,22 @@ fn write_all(outputs: &[Output]) -> bool {
     is_written
 }
 
-/// The same as on the page. Without files nothing is recorded that they could be about.
-fn print_cautions(outcome: &Outcome) {
-    let recorded = outcome.recorded.as_ref();
-    let cautions = recorded.map(|recorded| plimsoll_report::text::cautions(&recorded.summary));
-    let cautions = cautions.into_iter().flatten().map(Problem::new);
-    terminal::print_warnings(&cautions.collect::<Vec<_>>());
+/// Prints what readers of the figures should know: with result files the cautions of their page.
+///
+/// - `log`: where output is that of k6, and warnings are lines of the log.
+fn print_cautions(outcome: &Outcome, log: Option<&Log>) {
+    let cautions = match &outcome.recorded {
+        Some(recorded) => plimsoll_report::text::cautions(&recorded.summary),
+        None => outcome.cautions.clone(),
+    };
+    if let Some(log) = log {
+        for caution in cautions {
+            log.write(Level::Warning, &caution, LineSource::Run);
+        }
+    } else {
+        let cautions = cautions.into_iter().map(Problem::new);
+        terminal::print_warnings(&cautions.collect::<Vec<_>>());
+    }
 }
 
 /// Writes the summary as JSON, where a file is named for it.
