@@ -197,7 +197,7 @@ impl LineReader {
         match Output::parse(line) {
             Some(output) => {
                 let written = output.written;
-                let whole = self.parts.add(output)?;
+                let whole = self.parts.add(&output)?;
                 self.read_whole(whole.trim(), Some(written))
             }
             None => self.read_whole(line, None),

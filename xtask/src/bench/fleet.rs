@@ -57,12 +57,12 @@ pub(super) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     if arguments.install_peers {
         peers::go(root, &peers, NEWEST, NATS.program)?;
     }
-    let broker = match packages::find(NATS.program, &[peers.join("bin")]) {
-        Some(broker) => broker,
-        None => {
-            packages::install(root, &[NATS])?;
-            NATS.program.into()
-        }
+    let found = packages::find(NATS.program, &[peers.join("bin")]);
+    let broker = if let Some(broker) = found {
+        broker
+    } else {
+        packages::install(root, &[NATS])?;
+        NATS.program.into()
     };
     let version = step::output(root, Command::new(&broker).arg("--version"))?;
     let build = ["build", "--profile", "dist", "--locked", "-p", "plimsoll"];

@@ -87,7 +87,7 @@ pub(super) struct Parts {
 
 impl Parts {
     /// The line that ends with this output, if one does.
-    pub(super) fn add(&mut self, output: Output) -> Option<String> {
+    pub(super) fn add(&mut self, output: &Output) -> Option<String> {
         let before = match output.stream {
             Stream::Out => &mut self.out,
             Stream::Error => &mut self.error,

@@ -166,7 +166,7 @@ pub(super) fn jit_map(pid: u32) -> PathBuf {
         .unwrap_or_else(|| PathBuf::from(format!("/tmp/perf-{pid}.map")))
 }
 
-/// The number that a process has for itself, by its file `status` (proc(5), "NSpid").
+/// The number that a process has for itself, by its file `status` (proc(5), "`NSpid`").
 fn innermost_pid(status: &str) -> Option<u32> {
     let numbers = status
         .lines()

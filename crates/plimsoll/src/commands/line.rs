@@ -337,20 +337,17 @@ fn verdict(line: &Line, at_least: Option<Rate>) -> Result<Exit, Failed> {
         return Ok(Exit::Fine);
     };
     let (target, held) = (grouped(at_least.per_second()), grouped(reached));
-    let (exit, problem) = match line.found.ended {
-        SearchEnd::Generator { rate } => {
-            let rate = grouped(rate);
-            let message = format!(
-                "{target}/s was the target, {held}/s held, and at {rate}/s the generator was at its limit"
-            );
-            let hint = "the target may carry more: add threads, or run on another machine";
-            let problem = Problem::with("--at-least", message).hint(hint);
-            (Exit::CannotTell, problem)
-        }
-        _ => {
-            let message = format!("{target}/s was the target, {held}/s held");
-            (Exit::Objective, Problem::with("--at-least", message))
-        }
+    let (exit, problem) = if let SearchEnd::Generator { rate } = line.found.ended {
+        let rate = grouped(rate);
+        let message = format!(
+            "{target}/s was the target, {held}/s held, and at {rate}/s the generator was at its limit"
+        );
+        let hint = "the target may carry more: add threads, or run on another machine";
+        let problem = Problem::with("--at-least", message).hint(hint);
+        (Exit::CannotTell, problem)
+    } else {
+        let message = format!("{target}/s was the target, {held}/s held");
+        (Exit::Objective, Problem::with("--at-least", message))
     };
     Err(Failed {
         exit,

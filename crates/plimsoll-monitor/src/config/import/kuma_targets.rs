@@ -7,13 +7,30 @@ use serde_json::Value;
 use crate::config::import::{table, text_of};
 
 /// A kind with its target and conditions, and remarks on what is other here; or why there is none.
-pub(super) type Target = Result<(Vec<(&'static str, String)>, Vec<&'static str>), &'static str>;
+pub(super) type Target = Result<(Vec<(&'static str, String)>, Vec<&'static str>), NoTarget>;
+
+/// Why a monitor is not carried over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NoTarget {
+    #[error("it has no container")]
+    Container,
+    #[error("it has no hostname or no OID")]
+    ObjectId,
+    #[error("only version 2c of SNMP is supported")]
+    SnmpVersion,
+    #[error("it has no grpcUrl")]
+    GrpcUrl,
+    #[error("it has no brokers")]
+    Brokers,
+    #[error("it has no nodes")]
+    Nodes,
+}
 
 /// - `hosts`: the container engines that the monitors name by their numbers.
 pub(super) fn docker(monitor: &Value, hosts: &[Value]) -> Target {
     let of = |camel, snake| text_of(monitor, camel).or_else(|| text_of(monitor, snake));
     let Some(container) = of("dockerContainer", "docker_container") else {
-        return Err("it has no container");
+        return Err(NoTarget::Container);
     };
     let number = ["dockerHost", "docker_host"];
     let number = number.iter().find_map(|key| monitor.get(*key));
@@ -37,10 +54,10 @@ pub(super) fn docker(monitor: &Value, hosts: &[Value]) -> Target {
 pub(super) fn snmp(monitor: &Value) -> Target {
     let (Some(host), Some(object)) = (text_of(monitor, "hostname"), text_of(monitor, "snmpOid"))
     else {
-        return Err("it has no hostname or no OID");
+        return Err(NoTarget::ObjectId);
     };
     if text_of(monitor, "snmpVersion").is_some_and(|version| version != "2c") {
-        return Err("only version 2c of SNMP is supported");
+        return Err(NoTarget::SnmpVersion);
     }
     let port = monitor.get("port").and_then(Value::as_u64);
     let to = port.map_or(host.to_owned(), |port| format!("{host}:{port}"));
@@ -74,7 +91,7 @@ pub(super) fn snmp(monitor: &Value) -> Target {
 /// - `keyword`: the condition.
 pub(super) fn grpc(monitor: &Value, is_tls: bool, keyword: Option<String>) -> Target {
     let Some(url) = text_of(monitor, "grpcUrl") else {
-        return Err("it has no grpcUrl");
+        return Err(NoTarget::GrpcUrl);
     };
     let scheme = if is_tls { "grpcs" } else { "grpc" };
     let url = toml_string(&format!("{scheme}://{url}"));
@@ -142,7 +159,7 @@ fn json_of(monitor: &Value, key: &str) -> Value {
 pub(super) fn kafka(monitor: &Value, is_tls: bool) -> Target {
     let brokers = json_of(monitor, "kafkaProducerBrokers");
     let Some(first) = brokers[0].as_str() else {
-        return Err("it has no brokers");
+        return Err(NoTarget::Brokers);
     };
     let mut remarks = vec![
         "writes a message there; here the topic has to be there, with a leader for each partition",
@@ -175,7 +192,7 @@ pub(super) fn rabbitmq(monitor: &Value) -> Target {
     let nodes: Option<Vec<String>> = nodes.and_then(|text| serde_json::from_str(text).ok());
     let nodes = nodes.unwrap_or_default();
     let Some(first) = nodes.first() else {
-        return Err("it has no nodes");
+        return Err(NoTarget::Nodes);
     };
     let url = format!("{}/api/health/checks/alarms", first.trim_end_matches('/'));
     let mut pairs = vec![("url", toml_string(&url))];

@@ -129,11 +129,11 @@ pub(super) fn print_run(run: &ClusterRun) -> Result<Exit, Failed> {
     } else {
         ""
     };
-    let broker: String = run
+    let keys = run
         .broker_files
         .iter()
-        .map(|file| format!(" --from-file={}", file.key))
-        .collect();
+        .flat_map(|file| [" --from-file=", file.key]);
+    let broker: String = keys.collect();
     terminal::log_line(&format!(
         "needs the Secret {0}: kubectl create secret generic {0} --from-file=key.pem --from-file=trust.pem{url}{broker}",
         run.secret
