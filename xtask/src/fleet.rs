@@ -130,7 +130,7 @@ struct Row {
 struct Scene<'a> {
     program: &'a Path,
     folder: &'a Path,
-    /// Of nginx's master.
+    /// Of nginx, which is one process here.
     nginx: u32,
     _servers: Vec<Server>,
     network: Network,
@@ -372,7 +372,7 @@ fn keys(root: &Path, folder: &Path) -> Outcome {
 fn nginx(folder: &Path) -> String {
     let folder = folder.display();
     format!(
-        "daemon off;\npid {folder}/nginx.pid;\nerror_log {folder}/error.log;\nworker_processes 1;\n\
+        "daemon off;\nmaster_process off;\npid {folder}/nginx.pid;\nerror_log {folder}/error.log;\n\
          events {{ worker_connections 1024; }}\n\
          http {{\n  log_format times '$msec $remote_addr';\n  access_log {folder}/access.log times;\n  keepalive_requests 1000000;\n\
          client_body_temp_path {folder}/body;\n  proxy_temp_path {folder}/proxy;\n\

@@ -11,9 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::check::{Condition, Expectations};
-use plimsoll_client::{DecodeLimits, Decoder, Endpoint, SessionPlan, Upgrade};
+use plimsoll_client::{ConnectPlan, DecodeLimits, Decoder, Endpoint, SessionPlan, Upgrade};
 use plimsoll_formats::grpc::Descriptors;
-use plimsoll_load::{Http3Plan, HttpPlan, ResponsePlan, RunPlan, StatusSet, WorkloadPlan};
+use plimsoll_load::{
+    Http3Plan, HttpPlan, ResponsePlan, RunPlan, StatusSet, WebSocketPlan, WorkloadPlan,
+};
 use plimsoll_model::{Protocol, Threshold};
 use plimsoll_wire::h1::Limits;
 use plimsoll_wire::sse;
@@ -22,7 +24,7 @@ use super::args::Args;
 use super::push::Destination;
 use super::requests::{self, Described};
 use super::target;
-use crate::flags::{Problems, Way, connection_variables, number};
+use crate::flags::{Problems, RequestParts, Way, connection_variables, number};
 use crate::grpc::{self, UnknownMethod, Wanted};
 use crate::problem::{Failed, Problem};
 
@@ -196,69 +198,14 @@ impl Compiler<'_> {
         let keep_alive = !self.args.requests.disable_keepalive;
         let protocol = self.args.connection.version();
         let streams = self.streams(protocol);
-        let closes = !keep_alive && protocol == Protocol::Http1;
         let is_websocket = described.as_ref().is_some_and(Described::is_websocket);
-        let (mut parts, websocket) = if is_websocket {
-            let fields = Upgrade::fields();
-            let (parts, message) = self.args.request.upgrade(fields, &mut self.problems);
-            let http = self.http(protocol, streams);
-            (parts, Some(self.websocket(message, http)))
-        } else {
-            self.only_websockets();
-            let mut parts = self.args.request.parts(closes, &mut self.problems);
-            if self.args.events.sse {
-                self.streams_of_events();
-                parts.set_accept(sse::MEDIA_TYPE);
-            }
-            (parts, None)
-        };
-        if let Some(described) = &described {
-            described.fill(&mut parts, &mut self.problems);
-        }
-        if !is_websocket && self.args.requests.from.is_none() && self.args.requests.urls.is_none() {
-            self.args.request.check_body(&mut self.problems);
-        }
-        self.only_requests(is_websocket);
-        if self.args.responses.compressed {
-            parts.accept_encodings(Decoder::ACCEPTED);
-        }
-        // Logins give cookies as often as tokens.
-        let is_chain = described.as_ref().is_some_and(Described::is_chain);
+        let (mut parts, websocket) = self.parts(described.as_ref(), protocol, streams);
         let is_plain = grpc.is_none() && !is_websocket && !self.args.events.sse;
-        if is_chain && !is_plain {
-            let message =
-                "has requests that need values of one another, which only plain requests can";
-            self.problem("--from", message);
-        }
-        let session = SessionPlan {
-            cookies: self.args.requests.cookies || is_chain,
-            digest: self.args.request.digest(&mut self.problems),
-        };
+        let session = self.session(described.as_ref(), is_plain);
         if let Some(grpc) = &grpc {
-            grpc.fill(&mut parts, &mut self.problems);
-            if grpc.is_unknown() && protocol == Protocol::Http3 {
-                let message = "needs --proto-set with --http3: reflection goes over HTTP/2";
-                self.problem("--grpc", message);
-            }
-            self.unknown_method = grpc.is_unknown().then(|| UnknownMethod {
-                name: grpc.name.clone(),
-                parts: parts.clone(),
-            });
+            self.call(grpc, &mut parts, protocol);
         }
-        let mut endpoints = described
-            .as_ref()
-            .map(Described::endpoints)
-            .unwrap_or_default();
-        if self.args.request.follows_redirects() {
-            // A redirect may lead to TLS where the URL does not.
-            endpoints.extend(Endpoint::parse("https://redirect.invalid/"));
-        }
-        let connect = self.args.connection.plan(
-            &endpoints,
-            self.args.shape.timeout,
-            &surroundings.variables,
-            &mut self.problems,
-        );
+        let connect = self.connect(described.as_ref(), surroundings);
         let cores = self.cores(&surroundings.cores);
         let (described, shape, connect) = (described?, shape?, connect?);
         if shape.connections as u64 * u64::from(streams) > number::MOST_PLACES {
@@ -282,29 +229,22 @@ impl Compiler<'_> {
                 protocol
             },
         };
-        let workload = match (websocket, &grpc) {
-            (Some(websocket), _) => WorkloadPlan::WebSocket(websocket),
-            (None, Some(grpc)) => WorkloadPlan::Grpc(self.http(protocol, streams), grpc.plan()),
-            (None, None) => {
-                let http = self.http(protocol, streams);
-                if self.args.events.sse {
-                    WorkloadPlan::Events(http, sse::Limits::default())
-                } else {
-                    WorkloadPlan::Requests(http, self.responses(described.keeps_bodies()))
-                }
-            }
+        let workload = if let Some(websocket) = websocket {
+            WorkloadPlan::WebSocket(websocket)
+        } else {
+            let http = self.http(protocol, streams);
+            self.exchanges(grpc.as_ref(), http, described.keeps_bodies())
         };
         let (endpoints, requests) = described.encode(way, &parts, &mut self.problems)?;
         let names = Arc::new(described.names(&requests));
         let workers = self.workers(shape.connections, &surroundings.cores)?;
-        let mut stop = shape.stop;
         let feeders = &described.feeders;
-        if requests
-            .iter()
-            .all(|request| request.uses_rows_once(feeders))
-        {
+        let uses_rows_once = requests.iter().all(|it| it.uses_rows_once(feeders));
+        let mut stop = shape.stop;
+        if uses_rows_once {
             stop.requests = stop.requests.into_iter().chain(self.rows_used_once).min();
         }
+        let left_out = self.left_out(described.left_out, described.log.is_some());
         let plan = RunPlan {
             endpoints,
             requests,
@@ -323,31 +263,134 @@ impl Compiler<'_> {
             grace: self.args.shape.grace,
             timeout: self.args.shape.timeout,
             keep_alive,
-            limits: Limits {
-                // A stream of events has no end of its own.
-                body_bytes: if self.args.events.sse {
-                    u64::MAX
-                } else {
-                    Limits::default().body_bytes
-                },
-                ..Limits::default()
-            },
+            limits: self.limits(),
             workload,
             expectations: Arc::new(expectations),
             fail_statuses,
             seed: self.args.shape.seed,
             sample_every: Duration::from_millis(self.args.server.sample_ms),
         };
+        Some((plan, left_out))
+    }
+
+    /// What all requests have by the flags, and the plan of WebSockets if they are some.
+    fn parts(
+        &mut self,
+        described: Option<&Described>,
+        protocol: Protocol,
+        streams: u32,
+    ) -> (RequestParts, Option<WebSocketPlan>) {
+        let is_websocket = described.is_some_and(Described::is_websocket);
+        let (mut parts, websocket) = if is_websocket {
+            let fields = Upgrade::fields();
+            let (parts, message) = self.args.request.upgrade(fields, &mut self.problems);
+            let http = self.http(protocol, streams);
+            (parts, Some(self.websocket(message, http)))
+        } else {
+            self.only_websockets();
+            let closes = self.args.requests.disable_keepalive && protocol == Protocol::Http1;
+            let mut parts = self.args.request.parts(closes, &mut self.problems);
+            if self.args.events.sse {
+                self.streams_of_events();
+                parts.set_accept(sse::MEDIA_TYPE);
+            }
+            (parts, None)
+        };
+        if let Some(described) = described {
+            described.fill(&mut parts, &mut self.problems);
+        }
+        if !is_websocket && self.args.requests.from.is_none() && self.args.requests.urls.is_none() {
+            self.args.request.check_body(&mut self.problems);
+        }
+        self.only_requests(is_websocket);
+        if self.args.responses.compressed {
+            parts.accept_encodings(Decoder::ACCEPTED);
+        }
+        (parts, websocket)
+    }
+
+    /// What users keep from one request to the next.
+    ///
+    /// - `is_plain`: whether requests are neither calls nor streams nor messages.
+    fn session(&mut self, described: Option<&Described>, is_plain: bool) -> SessionPlan {
+        let is_chain = described.is_some_and(Described::is_chain);
+        if is_chain && !is_plain {
+            let message =
+                "has requests that need values of one another, which only plain requests can";
+            self.problem("--from", message);
+        }
+        SessionPlan {
+            // Logins give cookies as often as tokens.
+            cookies: self.args.requests.cookies || is_chain,
+            digest: self.args.request.digest(&mut self.problems),
+        }
+    }
+
+    /// Makes a call of gRPC of the requests.
+    fn call(&mut self, grpc: &Wanted, parts: &mut RequestParts, protocol: Protocol) {
+        grpc.fill(parts, &mut self.problems);
+        if grpc.is_unknown() && protocol == Protocol::Http3 {
+            let message = "needs --proto-set with --http3: reflection goes over HTTP/2";
+            self.problem("--grpc", message);
+        }
+        self.unknown_method = grpc.is_unknown().then(|| UnknownMethod {
+            name: grpc.name.clone(),
+            parts: parts.clone(),
+        });
+    }
+
+    /// Calls, streams or plain requests.
+    fn exchanges(&self, grpc: Option<&Wanted>, http: HttpPlan, keeps_bodies: bool) -> WorkloadPlan {
+        match grpc {
+            Some(grpc) => WorkloadPlan::Grpc(http, grpc.plan()),
+            None if self.args.events.sse => WorkloadPlan::Events(http, sse::Limits::default()),
+            None => WorkloadPlan::Requests(http, self.responses(keeps_bodies)),
+        }
+    }
+
+    /// How servers are reached.
+    fn connect(
+        &mut self,
+        described: Option<&Described>,
+        surroundings: &Surroundings,
+    ) -> Option<ConnectPlan> {
+        let mut endpoints = described.map(Described::endpoints).unwrap_or_default();
+        if self.args.request.follows_redirects() {
+            // A redirect may lead to TLS where the URL does not.
+            endpoints.extend(Endpoint::parse("https://redirect.invalid/"));
+        }
+        self.args.connection.plan(
+            &endpoints,
+            self.args.shape.timeout,
+            &surroundings.variables,
+            &mut self.problems,
+        )
+    }
+
+    fn limits(&self) -> Limits {
+        let usual = Limits::default();
+        Limits {
+            // A stream of events has no end of its own.
+            body_bytes: if self.args.events.sse {
+                u64::MAX
+            } else {
+                usual.body_bytes
+            },
+            ..usual
+        }
+    }
+
+    /// Notes on what is sent otherwise than a reader may expect, behind those on its file.
+    fn left_out(&self, mut left_out: Vec<Problem>, is_log: bool) -> Vec<Problem> {
         let args = self.args;
-        let has_shape = args.shape.connections.is_some() || args.shape.threads.is_some();
-        let mut left_out = described.left_out;
-        if described.log.is_some() && args.shape.pace.is_none() {
+        if is_log && args.shape.pace.is_none() {
             let message = "sends the requests of a log without their times";
             let note = Problem::with("--from", message);
             left_out.push(note.hint("`--pace 1x` keeps them, `--pace max` sends each line once"));
         }
+        let has_shape = args.shape.connections.is_some() || args.shape.threads.is_some();
         left_out.extend(args.request.doubt_body(has_shape));
-        Some((plan, left_out))
+        left_out
     }
 
     /// The version of HTTP, with its settings.
