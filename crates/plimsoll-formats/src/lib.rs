@@ -52,6 +52,6 @@ pub use crate::table::Table;
 pub use crate::table::json5::{Json5Error, json5_to_json};
 pub use crate::table::records::csv_to_json;
 pub use crate::template::{
-    Generator, Millionths, MissingVariable, Part, ResponsePart, ResponseValue, Template,
-    TemplateError, is_target_byte,
+    Date, DateFormat, DateOffset, DatePart, DateToken, Generator, Millionths, MissingVariable,
+    Part, ResponsePart, ResponseValue, Template, TemplateError, is_target_byte,
 };

@@ -4,10 +4,13 @@
 //! parentheses around their arguments: `{{$randomInt 1 10}}` and `{{$random.integer(1, 10)}}` are the
 //! same.
 
+mod date;
+
 mod reference;
 
 use std::fmt;
 
+pub use self::date::{Date, DateFormat, DateOffset, DatePart, DateToken};
 pub use self::reference::{ResponsePart, ResponseValue};
 
 /// Longest text between `{{` and `}}`; longer ones are not placeholders.
@@ -81,9 +84,11 @@ pub enum Generator {
     TimestampMillis,
     /// Date and time in UTC (RFC 3339), with milliseconds: `$isoTimestamp`.
     IsoTimestamp,
+    /// A date in a format, earlier or later than now: `$datetime "YYYY-MM-DD" -1 d`, `$localDatetime`, `$timestamp 1 h`.
+    Date(Box<Date>),
 }
 
-const GENERATORS: [&str; 16] = [
+const GENERATORS: [&str; 18] = [
     "counter",
     "uuid",
     "guid",
@@ -100,6 +105,8 @@ const GENERATORS: [&str; 16] = [
     "timestampMs",
     "isoTimestamp",
     "random.hex",
+    "datetime",
+    "localDatetime",
 ];
 
 /// Values that editors ask the user for, or take from their own settings.
@@ -340,6 +347,7 @@ impl fmt::Display for Generator {
             Self::Timestamp => f.write_str("$timestamp"),
             Self::TimestampMillis => f.write_str("$timestampMs"),
             Self::IsoTimestamp => f.write_str("$isoTimestamp"),
+            Self::Date(date) => date.fmt(f),
         }
     }
 }
@@ -394,6 +402,13 @@ fn parse_generator(text: &str) -> Result<Generator, TemplateError> {
         })
     };
     let rest = rest.trim();
+    if matches!(name, "datetime" | "localDatetime") || (name == "timestamp" && !rest.is_empty()) {
+        let inner = rest.strip_prefix('(').and_then(|it| it.strip_suffix(')'));
+        return Date::parse(name, inner.unwrap_or(rest)).map_or_else(
+            || wrong("takes `iso8601`, `rfc1123` or a format such as \"YYYY-MM-DD\" (`$timestamp` takes none), and an offset such as `-1 d`: y, M, w, d, h, m, s or ms"),
+            |date| Ok(Generator::Date(Box::new(date))),
+        );
+    }
     let arguments: Vec<&str> = match rest.strip_prefix('(') {
         None => rest
             .split(|c: char| c.is_whitespace() || c == ',')

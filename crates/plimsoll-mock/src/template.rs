@@ -422,6 +422,7 @@ fn generated(generator: &Generator, counter: &AtomicU64, rng: &mut Rng) -> Strin
         Generator::Timestamp => (millis() / 1000).to_string(),
         Generator::TimestampMillis => millis().to_string(),
         Generator::IsoTimestamp => humantime::format_rfc3339_millis(SystemClock.wall()).to_string(),
+        Generator::Date(date) => date.text(SystemClock.wall()),
     }
 }
 

@@ -36,6 +36,16 @@ fn places_are_found() {
         ("{{$random.choice(a, b c)}}", "{{$random.choice(a, b c)}}"),
         ("{{$random.choice a,b c}}", "{{$random.choice(a, b, c)}}"),
         ("{{$isoTimestamp}}", "{{$isoTimestamp}}"),
+        ("{{$datetime  iso8601 -1 d}}", "{{$datetime iso8601 -1 d}}"),
+        (
+            "{{$datetime 'YYYY-MM-DD[T]HH:mm'}}",
+            "{{$datetime \"YYYY-MM-DD[T]HH:mm\"}}",
+        ),
+        (
+            "{{$localDatetime rfc1123 2 h}}",
+            "{{$localDatetime rfc1123 2 h}}",
+        ),
+        ("{{$timestamp -5 m}}", "{{$timestamp -5 m}}"),
     ] {
         assert_eq!(parsed(text).to_string(), shown, "{text}");
     }
@@ -64,7 +74,9 @@ fn mistakes_are_reported() {
         ("{{$random.hex(1}}", "not closed"),
         ("{{$random.choice}}", "to choose from"),
         ("{{$counter(1, 0)}}", "the step"),
-        ("{{$timestamp 1}}", "no arguments"),
+        ("{{$timestamp 1}}", "an offset such as `-1 d`"),
+        ("{{$datetime}}", "takes `iso8601`"),
+        ("{{$datetime iso8601 1 q}}", "an offset such as"),
     ] {
         let error = Template::parse(text).unwrap_err().to_string();
         assert!(error.contains(expected), "{text}: {error}");

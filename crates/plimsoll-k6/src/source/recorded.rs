@@ -1,5 +1,7 @@
 //! A k6 script that makes the requests of a file: a recording of a browser, a description of an API, `.http` files, curl commands.
 
+mod date;
+
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
@@ -350,6 +352,7 @@ impl Writer {
             Generator::Timestamp => "Math.floor(Date.now() / 1000)".to_owned(),
             Generator::TimestampMillis => "Date.now()".to_owned(),
             Generator::IsoTimestamp => "new Date().toISOString()".to_owned(),
+            Generator::Date(date) => date::expression(date),
         }
     }
 

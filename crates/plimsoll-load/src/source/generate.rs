@@ -17,7 +17,10 @@ pub(super) struct Entropy<'a> {
 pub(super) const fn needs_clock(generator: &Generator) -> bool {
     matches!(
         generator,
-        Generator::Timestamp | Generator::TimestampMillis | Generator::IsoTimestamp
+        Generator::Timestamp
+            | Generator::TimestampMillis
+            | Generator::IsoTimestamp
+            | Generator::Date(_)
     )
 }
 
@@ -64,6 +67,7 @@ pub(super) fn write(generator: &Generator, entropy: &mut Entropy<'_>, out: &mut 
         Generator::Timestamp => write!(out, "{}", since_1970.as_secs()),
         Generator::TimestampMillis => write!(out, "{}", since_1970.as_millis()),
         Generator::IsoTimestamp => write!(out, "{}", humantime::format_rfc3339_millis(now)),
+        Generator::Date(date) => write!(out, "{}", date.text(now)),
     };
     written.expect("memory takes what is written to it");
 }

@@ -553,6 +553,39 @@ fn a_recording_becomes_a_script_that_runs() {
 }
 
 #[test]
+fn dates_of_places_are_the_same_in_a_file_of_requests_and_in_its_script() {
+    let origin = Origin::hello();
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let places = [
+        "\"YYYY-MM-DD dddd\" -1 d",
+        "'MMMM YY, D M ddd d' 3 M",
+        "\"hA h a H HH hh Z ZZ [at]\" 5 y",
+    ];
+    let places = places.map(|it| format!("{{{{$datetime {it}}}}}|{{{{$localDatetime {it}}}}}"));
+    let file = format!("GET {}\nX-Dates: {}\n", origin.url("/"), places.join("|"));
+    std::fs::write(path("dates.http"), file).unwrap();
+    plimsoll(&["load", "--record", &path("dates.http"), &path("script.js")]).exits(0);
+    let dates = |arguments: &[&str]| {
+        plimsoll(arguments).exits(0);
+        let head = origin.heads().pop().unwrap();
+        let mut lines = head.lines();
+        let is_dates = |line: &&str| line.to_ascii_lowercase().starts_with("x-dates: ");
+        lines.find(is_dates).unwrap().split_at(9).1.to_owned()
+    };
+    let both = || {
+        let of_file = dates(&["load", "-n", "1", "-c", "1", "--from", &path("dates.http")]);
+        (of_file, dates(&["load", &path("script.js")]))
+    };
+    // An hour may end between them, but not twice.
+    let (of_file, of_script) = Some(both())
+        .filter(|(one, other)| one == other)
+        .unwrap_or_else(both);
+    assert_eq!(of_file, of_script);
+    assert_eq!(of_file.split('|').count(), 6, "{of_file}");
+}
+
+#[test]
 fn a_description_of_an_api_becomes_a_script_that_runs() {
     let origin = Origin::hello();
     let directory = tempfile::tempdir().unwrap();
