@@ -2,7 +2,7 @@
 //! are left and nothing of the content was read, and takes one from the [`RetryBudget`].
 
 use std::str::FromStr;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use http::StatusCode;
 use plimsoll_model::{Failure, FailureKind, Phase, Retry};
@@ -123,14 +123,18 @@ pub(crate) struct RetryBudget {
 /// Retries a second that do not depend on requests, so that an upstream with little traffic has some.
 const RESERVE: f64 = 3.0;
 
-/// Seconds of requests for which retries are kept.
+/// Seconds for which retries are kept.
 const WINDOW: f64 = 10.0;
+
+/// What there is without requests. A server that stops as the first requests come fails several before it is left out, each of
+/// which is to be sent again.
+const AT_REST: f64 = RESERVE * WINDOW;
 
 impl RetryBudget {
     pub(crate) const fn new(share: f64) -> Self {
         Self {
             share,
-            tokens: RESERVE,
+            tokens: AT_REST,
             filled: None,
         }
     }
@@ -158,16 +162,16 @@ impl RetryBudget {
             return;
         }
         let before = self.filled.replace(now).unwrap_or(now);
-        let passed = now.saturating_duration_since(before);
-        // Unused retries of a busy time fade, those of the reserve come by the clock.
-        let faded = self.tokens * (-passed.as_secs_f64() / WINDOW).exp();
-        let reserve = RESERVE * passed.min(Duration::from_secs(1)).as_secs_f64();
-        self.tokens = (faded + reserve).max(self.tokens.min(RESERVE));
+        let passed = now.saturating_duration_since(before).as_secs_f64();
+        // Unused retries of a busy time fade, and those of the reserve come by the clock, however often that is looked at.
+        self.tokens = AT_REST + (self.tokens - AT_REST) * (-passed / WINDOW).exp();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use plimsoll_model::{Clock as _, Side};
 
     use super::*;
@@ -223,10 +227,37 @@ mod tests {
             }
             granted
         };
-        // Every request fails: a fifth of them is sent again.
-        assert!((195..=210).contains(&granted(&mut budget, 0)));
+        // Every request fails: a fifth of them is sent again, and what there was at rest.
+        assert!((225..=235).contains(&granted(&mut budget, 0)));
         assert!((195..=210).contains(&granted(&mut budget, 1_000)));
         let mut none = RetryBudget::new(0.0);
         assert!(!none.withdraw(start));
+    }
+
+    #[test]
+    fn the_first_failures_of_a_server_that_stops_are_all_sent_again() {
+        let start = plimsoll_testkit::VirtualClock::new().now();
+        let mut young = RetryBudget::new(0.2);
+        for _ in 0..5 {
+            young.deposit(start);
+            assert!(young.withdraw(start));
+        }
+    }
+
+    #[test]
+    fn the_reserve_comes_by_the_clock_however_often_it_is_looked_at() {
+        let start = plimsoll_testkit::VirtualClock::new().now();
+        let after = |steps: u32| {
+            let mut budget = RetryBudget::new(0.2);
+            budget.refill(start);
+            budget.tokens = 0.0;
+            for step in 1..=steps {
+                budget.refill(start + Duration::from_secs(4) * step / steps);
+            }
+            budget.tokens
+        };
+        assert!((after(1) - after(100)).abs() < 1e-6);
+        // Three a second at first.
+        assert!((9.0..12.0).contains(&after(1)), "{}", after(1));
     }
 }
