@@ -4,7 +4,7 @@
 //! clock of one of them is three seconds ahead. nginx, the broker and the coordinator are in a fifth namespace. Then:
 //!
 //! - Requests in nginx's log are those that the run counts.
-//! - All agents begin within 5 ms, whatever their clocks and their ways to the broker are.
+//! - All agents begin within 5 ms, although their clocks and their ways to the broker differ.
 //! - Percentiles are near those of a single generator in one of the namespaces.
 //! - What `--observe` finds from another namespace is what `--pid` finds.
 //! - A run that loses an agent, stopped or killed, ends with exit code 4.
@@ -158,7 +158,7 @@ impl<'a> Scene<'a> {
             relay.args(["--delay-ms", &delay.to_string()]);
             servers.push(Server::start(&mut relay)?);
         }
-        // Neither says when it is ready to those who are not there.
+        // They listen in other namespaces, where this process cannot see when they are ready.
         wait(Duration::from_secs(2));
         Ok(Self {
             program,

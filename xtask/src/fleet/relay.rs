@@ -50,7 +50,7 @@ fn relay(client: &TcpStream, to: SocketAddr, delay: Duration) -> io::Result<()> 
     Ok(())
 }
 
-/// Copies until one side ends, and then ends the other; what is read goes on after `delay`, whatever came before it.
+/// Copies until one side ends, and then ends the other; each part that is read goes on after `delay`.
 fn copy(mut from: TcpStream, mut to: TcpStream, delay: Duration) {
     let (sender, receiver) = mpsc::channel::<(std::time::Instant, Vec<u8>)>();
     thread::spawn(move || {

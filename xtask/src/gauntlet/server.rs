@@ -121,7 +121,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
-        // Wakes the loops that accept; there is nobody to hear of a failure.
+        // Wakes the loops that accept. A failure changes nothing here.
         for address in [Some(self.address), self.other_address]
             .into_iter()
             .flatten()

@@ -70,9 +70,6 @@ const TOKENS: [&str; 26] = [
 
 const UNITS: [&str; 8] = ["ms", "y", "M", "w", "d", "h", "m", "s"];
 
-/// Larger offsets leave the years of four digits.
-const MOST_OFFSET: i32 = 1_000_000_000;
-
 impl Date {
     /// - `name`: of the generator.
     /// - `arguments`: what stands behind it.
@@ -90,10 +87,11 @@ impl Date {
         let offset = match (words.next(), words.next(), words.next()) {
             (None, ..) => None,
             (Some(count), Some(unit), None) => {
-                let count: i32 = count.parse().ok()?;
-                let is_near = (-MOST_OFFSET..=MOST_OFFSET).contains(&count);
+                let count = count.parse().ok()?;
                 let unit = UNITS.into_iter().find(|known| *known == unit)?;
-                Some(DateOffset { count, unit }).filter(|_| is_near)
+                let offset = DateOffset { count, unit };
+                // More years than there are is a mistake.
+                offset.span().map(|_| offset)
             }
             _ => return None,
         };
@@ -113,7 +111,7 @@ impl Date {
         };
         let now = Timestamp::try_from(now).unwrap_or_default().to_zoned(zone);
         let date = match self.offset {
-            Some(offset) => now.saturating_add(offset.span()),
+            Some(offset) => now.saturating_add(offset.span().unwrap_or_default()),
             None => now,
         };
         match &self.format {
@@ -132,10 +130,11 @@ impl Date {
 }
 
 impl DateOffset {
-    fn span(self) -> Span {
+    /// `None` if a date cannot be moved that far.
+    fn span(self) -> Option<Span> {
         let count = i64::from(self.count);
         let span = Span::new();
-        let span = match self.unit {
+        let moved = match self.unit {
             "y" => span.try_years(count),
             "M" => span.try_months(count),
             "w" => span.try_weeks(count),
@@ -145,8 +144,7 @@ impl DateOffset {
             "s" => span.try_seconds(count),
             _ => span.try_milliseconds(count),
         };
-        // More years than there are: the date stays where it is.
-        span.unwrap_or_default()
+        moved.ok()
     }
 }
 
@@ -337,6 +335,7 @@ mod tests {
             "iso8601 1 d 2",
             "\"[YYYY\"",
             "iso8601 9999999999 d",
+            "iso8601 20000 y",
         ] {
             assert_eq!(text("datetime", wrong), None, "{wrong}");
         }

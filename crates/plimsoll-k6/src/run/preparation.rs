@@ -82,7 +82,7 @@ impl<'a> Preparation<'a> {
     }
 }
 
-/// What a run has whatever its options are.
+/// What a run has with any options.
 struct CommonState<'a> {
     invocation: &'a Invocation<'a>,
     registry: Registry,

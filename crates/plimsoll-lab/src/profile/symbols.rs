@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -162,7 +163,8 @@ pub(super) fn jit_map(pid: u32) -> PathBuf {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
     let own = status.ok().and_then(|status| innermost_pid(&status));
     let own = own.map(|own| PathBuf::from(format!("/proc/{pid}/root/tmp/perf-{own}.map")));
-    own.filter(|map| map.is_file())
+    // A link in a container would lead to a file of this machine.
+    own.filter(|map| std::fs::symlink_metadata(map).is_ok_and(|found| found.is_file()))
         .unwrap_or_else(|| PathBuf::from(format!("/tmp/perf-{pid}.map")))
 }
 
@@ -174,6 +176,9 @@ fn innermost_pid(status: &str) -> Option<u32> {
     numbers.split_whitespace().last()?.parse().ok()
 }
 
+/// Bytes of a map that are read: a program writes it, and may go on for ever.
+const MOST_OF_MAP: u64 = 64 << 20;
+
 /// The symbols that a just-in-time compiler writes into its [map](jit_map): lines of `START LENGTH NAME` in
 /// hexadecimal numbers (Linux, tools/perf/Documentation/jit-interface.txt).
 #[derive(Debug, Default)]
@@ -181,8 +186,12 @@ struct Compiled(Vec<(u64, u64, String)>);
 
 impl Compiled {
     fn load(pid: u32) -> Self {
-        let path = jit_map(pid);
-        Self::parse(&std::fs::read_to_string(path).unwrap_or_default())
+        let mut map = String::new();
+        if let Ok(file) = File::open(jit_map(pid)) {
+            // What a broken map has before the mistake names functions all the same.
+            file.take(MOST_OF_MAP).read_to_string(&mut map).ok();
+        }
+        Self::parse(&map)
     }
 
     fn parse(map: &str) -> Self {

@@ -211,7 +211,7 @@ fn results_with_profiles_say_what_each_function_costs() {
 fn a_gate_that_cannot_tell_and_one_that_holds_have_codes_of_their_own() {
     let origin = Origin::hello();
     let url = origin.url("/");
-    // Two trials say nothing, whatever the limit is.
+    // Two trials are too few for any limit.
     let compare = ["compare", "--seconds", "1", "-c", "2", "--trials", "2"];
     let gate = ["--fail-if-slower", "100000%"];
     let unsure = plimsoll(&[&compare[..], &gate, &[&url, &url]].concat()).exits(4);

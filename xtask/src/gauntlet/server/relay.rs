@@ -65,7 +65,7 @@ impl Relay {
 impl Drop for Relay {
     fn drop(&mut self) {
         self.counters.is_over.store(true, Ordering::Release);
-        // Wakes the loop that accepts; there is nobody to hear of a failure.
+        // Wakes the loop that accepts. A failure changes nothing here.
         TcpStream::connect(self.address).ok();
     }
 }

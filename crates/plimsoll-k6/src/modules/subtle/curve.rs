@@ -63,10 +63,10 @@ pub(super) enum CurveError {
     /// No random number was a key.
     #[error("no key could be generated")]
     Generation,
-    /// A number or a point is none of the curve.
+    /// A number or a point does not lie on the curve.
     #[error("the key is not one of this curve")]
     Key,
-    /// One of two keys is none of the curve.
+    /// One of two keys does not lie on the curve.
     #[error("the keys are not of this curve")]
     Keys,
 }

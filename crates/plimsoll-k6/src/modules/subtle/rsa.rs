@@ -24,10 +24,10 @@ pub(super) enum RsaError {
     /// A key that was generated has no document.
     #[error("no key could be generated")]
     Document,
-    /// A private key that is none.
+    /// A private key cannot be read.
     #[error("the key is no PKCS #8 document of RSA with up to 4096 bits")]
     PrivateKey,
-    /// A public key that is none.
+    /// A public key cannot be read.
     #[error("the key is not one of RSA")]
     PublicKey,
     /// A private key has no document of its public key.

@@ -112,7 +112,7 @@ fn each_maintenance_has_a_page() {
     let folder = TempDir::new().unwrap();
     let now = jiff::Timestamp::now();
     let began = now - jiff::SignedDuration::from_hours(3);
-    // Occurrences that come are never under way, whatever time of the day it is.
+    // Occurrences that come are never under way, at any time of the day.
     let hour = now.to_zoned(jiff::tz::TimeZone::UTC).hour();
     let [night, early, late] = [5, 6, 18].map(|later| (hour + later) % 24);
     let text = format!(
