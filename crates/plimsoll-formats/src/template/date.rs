@@ -91,7 +91,9 @@ impl Date {
                 let unit = UNITS.into_iter().find(|known| *known == unit)?;
                 let offset = DateOffset { count, unit };
                 // More years than there are is a mistake.
-                offset.span().map(|_| offset)
+                let epoch = Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC);
+                epoch.checked_add(offset.span()?).ok()?;
+                Some(offset)
             }
             _ => return None,
         };
