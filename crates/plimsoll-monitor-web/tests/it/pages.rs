@@ -130,6 +130,12 @@ fn a_page_shows_an_outage_and_its_end_without_reasons() {
     }
     let component = page("/components/public_web-%C3%BC---co");
     assert!(component.contains("Response times: median"), "{component}");
+    for part in [
+        "Mean time of a check by phase, ",
+        "<th scope=\"col\">connect</th>",
+    ] {
+        assert!(component.contains(part), "{part}: {component}");
+    }
 }
 
 #[test]
