@@ -2,6 +2,8 @@
 
 mod declared;
 
+mod definitions;
+
 mod query;
 
 mod body;
@@ -51,6 +53,7 @@ pub(crate) fn routes(api: &Api) -> Routes {
         .merge(reading(api))
         .merge(writing(api))
         .merge(managing(api))
+        .merge(definitions::routes(api))
         .merge(of_agents(api))
         .merge(of_gatus(api))
         .merge(public(api))

@@ -192,6 +192,7 @@ async fn tag(api: &Api, me: &Me, keys: &[String], adds: bool) -> Result<&'static
             table.insert("tags".to_owned(), tags.into());
         }
         puts.push(Put {
+            id: None,
             was: Some(definition.key),
             version: Some(definition.version),
             table,

@@ -14,6 +14,8 @@ mod channels;
 
 mod client;
 
+mod definitions;
+
 mod escalations;
 
 mod faults;
