@@ -203,6 +203,11 @@ impl ApiError {
         }
     }
 
+    /// The status of its response.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// The error as a message for people.
     pub(crate) fn message(&self) -> String {
         match &self.field {

@@ -34,6 +34,8 @@ mod oncall;
 
 mod gatus;
 
+mod healthchecks;
+
 mod metrics;
 
 use http::Method;
@@ -56,6 +58,7 @@ pub(crate) fn routes(api: &Api) -> Routes {
         .merge(definitions::routes(api))
         .merge(of_agents(api))
         .merge(of_gatus(api))
+        .merge(healthchecks::routes(api))
         .merge(public(api))
 }
 

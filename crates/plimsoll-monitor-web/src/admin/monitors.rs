@@ -281,6 +281,8 @@ struct MonitorPage {
     is_acknowledged: bool,
     interval: Option<String>,
     ping: Option<String>,
+    /// What the job of a heartbeat does.
+    about: Option<String>,
     conditions: Vec<(String, bool)>,
     uptimes: Vec<(&'static str, String)>,
     quarter: Quarter,
@@ -354,6 +356,10 @@ pub(super) async fn one(
         }
         _ => None,
     };
+    let about = match &view.plan.what {
+        What::Heartbeat(plan) => plan.about.clone(),
+        _ => None,
+    };
     let buckets = quarters_of_hours(&api, &view, me.now);
     let buckets = buckets.await.map_err(refused)?;
     let title = "Response times: p50, p95 and p99";
@@ -373,6 +379,7 @@ pub(super) async fn one(
             .timing
             .map(|timing| duration_short(timing.interval)),
         ping,
+        about,
         conditions: last.map_or_else(Vec::new, |last| {
             let all = last.conditions.iter();
             all.map(|one| (one.condition.clone(), one.met)).collect()

@@ -98,6 +98,9 @@ const TABLE: &[(Audience, &[&str])] = &[
             "GET /api/v1/on-call",
             "GET /api/v1/declared-incidents",
             "GET /api/v1/declared-incidents/{id}",
+            "GET /api/v3/checks/",
+            "GET /api/v3/checks/{id}",
+            "GET /api/v3/checks/{id}/flips/",
         ],
     ),
     (
@@ -130,6 +133,13 @@ const TABLE: &[(Audience, &[&str])] = &[
             "POST /api/v1/monitors/{key}/resolve",
             "POST /api/v1/monitors/{key}/status",
             "GET /probe",
+            "POST /api/v3/checks/",
+            "POST /api/v3/checks/{id}",
+            "DELETE /api/v3/checks/{id}",
+            "POST /api/v3/checks/{id}/pause",
+            "POST /api/v3/checks/{id}/resume",
+            "GET /api/v3/checks/{id}/pings/",
+            "GET /api/v3/channels/",
         ],
     ),
     (

@@ -22,6 +22,8 @@ mod faults;
 
 mod gatus;
 
+mod healthchecks;
+
 mod life;
 
 mod manage;

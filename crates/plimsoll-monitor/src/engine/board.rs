@@ -110,8 +110,21 @@ pub struct View {
     pub regions: Vec<RegionView>,
     /// Its last result.
     pub last: Option<CheckResult>,
+    /// What came of its heartbeat, if it has one.
+    pub beat: Option<Beat>,
     /// Results since the start of the program.
     pub counters: Counters,
+}
+
+/// The signals of a heartbeat so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Beat {
+    /// When the last success or failure came.
+    pub last: Option<Timestamp>,
+    /// When the run that is under way began.
+    pub started: Option<Timestamp>,
+    /// Successes and failures that came.
+    pub count: u64,
 }
 
 /// Results of a monitor since the start of the program.

@@ -344,6 +344,7 @@ impl Supervisor {
             is_paused,
             regions: Vec::new(),
             last: None,
+            beat: heartbeat.as_ref().map(HeartbeatState::beat),
             counters: crate::engine::Counters::default(),
         };
         self.board.insert(view);
