@@ -16,11 +16,12 @@ use crate::config::{
 use crate::detect::RegionView;
 use crate::detect::status::Health;
 use crate::discovery::DiscoveryView;
+use crate::engine::composition::LeftOut;
 use crate::notify::oncall::OnCallPlan;
 use crate::notify::{AcknowledgePlan, EscalationPlan, NotifyPlan};
 use crate::probe::reading::CheckResult;
 use crate::schedule::DropCounts;
-use crate::store::{MonitorId, StoredToken};
+use crate::store::{DefinitionKind, MonitorId, StoredToken};
 use crate::time::Timestamp;
 
 /// An agent reports every second; one that has not for so long is away.
@@ -62,6 +63,8 @@ struct Content {
     rotations: Arc<[Arc<OnCallPlan>]>,
     escalations: Arc<[Arc<EscalationPlan>]>,
     discovery: Arc<[DiscoveryView]>,
+    /// Definitions of the store that are not in force.
+    left_out: LeftOut,
 }
 
 /// The last report of an agent.
@@ -111,8 +114,21 @@ pub struct View {
     pub regions: Vec<RegionView>,
     /// Its last result.
     pub last: Option<CheckResult>,
+    /// What came of its heartbeat, if it has one.
+    pub beat: Option<Beat>,
     /// Results since the start of the program.
     pub counters: Counters,
+}
+
+/// The signals of a heartbeat so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Beat {
+    /// When the last success or failure came.
+    pub last: Option<Timestamp>,
+    /// When the run that is under way began.
+    pub started: Option<Timestamp>,
+    /// Successes and failures that came.
+    pub count: u64,
 }
 
 /// Results of a monitor since the start of the program.
@@ -227,6 +243,26 @@ impl Board {
     /// What lists further monitors, and how that goes.
     pub fn discovery(&self) -> Arc<[DiscoveryView]> {
         self.read(|content| Arc::clone(&content.discovery))
+    }
+
+    /// Why a definition of the store is not in force; empty if it is.
+    pub fn left_out(&self, kind: DefinitionKind, key: &str) -> Vec<String> {
+        let place = (kind, key.to_owned());
+        self.read(|content| content.left_out.get(&place).cloned().unwrap_or_default())
+    }
+
+    pub(super) fn set_left_out(&self, left_out: LeftOut) {
+        self.write(|content| content.left_out = left_out);
+    }
+
+    /// Notes that monitors of these keys are in force, or gone.
+    pub(super) fn fit_monitors<'k>(&self, keys: impl Iterator<Item = &'k String>) {
+        self.write(|content| {
+            for key in keys {
+                let place = (DefinitionKind::Monitor, key.clone());
+                content.left_out.remove(&place);
+            }
+        });
     }
 
     pub(super) fn set_discovery(&self, views: Vec<DiscoveryView>) {

@@ -227,6 +227,8 @@ impl Supervisor {
             HeartbeatSignal::Log => return Ok(()),
             HeartbeatSignal::Start => {
                 state.start(now);
+                let beat = state.beat();
+                self.board.change(key, |view| view.beat = Some(beat));
                 self.remember(id);
                 self.flush_group();
                 self.set_timer(id);
@@ -239,6 +241,8 @@ impl Supervisor {
             }
         };
         let took = state.end(now);
+        let beat = state.beat();
+        self.board.change(key, |view| view.beat = Some(beat));
         self.accept_result(id, CheckResult::plain(now.wall, status, took, reason));
         self.remember(id);
         self.flush_group();

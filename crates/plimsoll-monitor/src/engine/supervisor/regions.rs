@@ -34,6 +34,7 @@ impl Supervisor {
         for agent in &self.base.agents {
             if !numbers.contains_key(agent.region.as_str()) {
                 puts.push(PutDefinition {
+                    id: None,
                     key: agent.region.clone(),
                     was: None,
                     version: None,
