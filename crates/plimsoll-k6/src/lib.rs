@@ -60,6 +60,7 @@ mod summary;
 
 pub use crate::line_source::LineSource;
 pub use crate::metrics::checks::PartCheck;
+pub use crate::metrics::servers::{ObservedServers, RunServers};
 pub use crate::options::duration::parse as parse_script_duration;
 pub use crate::options::go_duration;
 pub use crate::options::{Options, OptionsError, Overrides, SummaryMode};

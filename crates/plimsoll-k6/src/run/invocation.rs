@@ -18,6 +18,7 @@ use super::exit_code::ExitCode;
 use super::parts::{ScriptPart, ScriptParts};
 use super::plan::RunNeeds;
 use super::progress::RunProgress;
+use crate::metrics::servers::RunServers;
 use crate::options::{Overrides, SummaryMode};
 use crate::output::samples::SampleOutput;
 use crate::output::series::SeriesOutput;
@@ -65,6 +66,8 @@ pub struct Invocation<'a> {
     pub series: Option<RefCell<SeriesOutput>>,
     /// The record for result files; none if absent.
     pub recording: Option<ExchangeRecording<'a>>,
+    /// Servers that are observed meanwhile, for thresholds on what they spend.
+    pub servers: RunServers<'a>,
     /// Gets what the run needs at most, once its options are known and before its virtual users are made. An error ends the run.
     pub on_plan: Option<&'a OnPlan<'a>>,
     /// Gets how far the run is, once a second.
@@ -105,6 +108,7 @@ impl<'a> Invocation<'a> {
             samples: Vec::new(),
             series: None,
             recording: None,
+            servers: RunServers::None,
             on_plan: None,
             on_progress: None,
             control: None,

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use plimsoll_load::scenario::{
-    LeftOut, MetricError, ScenarioCounts, ScenarioTick, SeriesFigures, Sink, Sinks, UserError,
+    LeftOut, MetricError, ScenarioCounts, ScenarioTick, SeriesFigures, Sinks, UserError,
 };
 use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
@@ -17,6 +17,7 @@ use super::iterations::{Iterated, SIGNAL};
 use super::stages::StageCalls;
 use super::ticks::Ticks;
 use crate::metrics::checks::PartCheck;
+use crate::metrics::counted;
 
 /// How the process that makes a part is started and followed.
 pub struct ScriptPart<'a> {
@@ -183,20 +184,10 @@ impl ScriptUnion<'_, '_, '_> {
     /// What the metrics of all parts leave out.
     fn left_out(&self) -> LeftOut {
         let shared = &self.calls.shared;
-        let metric = shared.registry.metric(shared.built_in.dropped_iterations);
-        let dropped = match self.total.series(metric.series) {
-            Some(Sink::Counter(count)) => *count,
-            _ => 0.0,
-        };
         LeftOut {
             requests: shared.progress.aborted(),
             iterations: shared.progress.interrupted(),
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "it counts iterations"
-            )]
-            dropped: dropped as u64,
+            dropped: counted(&self.total, shared.built_in.dropped_iterations),
         }
     }
 

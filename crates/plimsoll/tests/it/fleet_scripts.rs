@@ -254,14 +254,18 @@ fn the_coordinator_observes_servers_of_a_script() {
     let _agents = agents(&server, &[]);
     let script = r"
 import http from 'k6/http';
-export const options = { scenarios: { shared: { executor: 'shared-iterations', vus: 4, iterations: 400 } } };
+export const options = {
+  scenarios: { shared: { executor: 'shared-iterations', vus: 4, iterations: 400 } },
+  thresholds: { 'server_cpu_per_request{name:web}': ['value<1us'] },
+};
 export function setup() { http.get(`${__ENV.BASE}/`); }
 export default function () { http.get(`${__ENV.BASE}/`); }
 ";
     let folder = folder(script);
     let place = format!("web=pid:{}", web.child.id());
     let mut load = load_of(&server, &web.url, &folder);
-    let output = run(load.args(["--observe", &place])).exits(0);
+    let output = run(load.args(["--observe", &place])).exits(99);
+    assert!(output.stdout.contains("✗ 'value<1us' value="), "{output}");
     let (_, server) = output.stdout.split_once("SERVER web\n").unwrap();
     let cost = server
         .lines()

@@ -10,8 +10,8 @@ use plimsoll_fleet::{
     tick_bytes,
 };
 use plimsoll_k6::{
-    ExitCode as K6ExitCode, Invocation, LineSource, Overrides, PartCheck, PartFigures, ScriptParts,
-    ScriptUnion, inspect,
+    ExitCode as K6ExitCode, Invocation, LineSource, Overrides, PartCheck, PartFigures, RunServers,
+    ScriptParts, ScriptUnion, inspect,
 };
 use plimsoll_load::Interrupt;
 use plimsoll_load::scenario::UserError;
@@ -265,6 +265,7 @@ fn archive_of(
     let inspected = inspect(&Invocation {
         overrides: made,
         exact_trends: flags.exact_trends,
+        servers: RunServers::Elsewhere,
         ..loaded.invocation(quiet, &goes_on)
     });
     let inspected = inspected.map_err(|outcome| {

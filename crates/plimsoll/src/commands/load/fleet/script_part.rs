@@ -11,7 +11,7 @@ use plimsoll_fleet::{
     PreparedPart, RunOrder, ScriptFigures, Share,
 };
 use plimsoll_k6::{
-    ExitCode as K6ExitCode, Invocation, LineSource, Overrides, PartFigures, ScriptPart,
+    ExitCode as K6ExitCode, Invocation, LineSource, Overrides, PartFigures, RunServers, ScriptPart,
     SummaryMode, run,
 };
 use plimsoll_model::Clock as _;
@@ -116,6 +116,7 @@ impl PreparedPart for ScriptJob {
             exact_trends: self.flags.exact_trends,
             workers: self.workers,
             speaks: speaks(&self.flags),
+            servers: RunServers::Elsewhere,
             part: Some(ScriptPart {
                 start: &start,
                 on_tick: &on_tick,

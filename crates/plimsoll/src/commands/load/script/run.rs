@@ -12,7 +12,7 @@ use std::time::Duration;
 use plimsoll_k6::ScriptParts;
 use plimsoll_k6::{
     ExchangeRecording, ExitCode as K6ExitCode, Invocation, LineSource, Outcome, Output, RunNeeds,
-    RunProgress, run,
+    RunProgress, RunServers, run,
 };
 use plimsoll_model::Clock as _;
 use plimsoll_observe::{Pid, Target};
@@ -199,6 +199,7 @@ pub(super) fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
         #[cfg(feature = "mcp")]
         most_requests_per_second: bounds.map(|bounds| bounds.requests_per_second),
         recording,
+        servers: RunServers::Here(&servers),
         on_plan: Some(&on_plan),
         on_progress: (has_view || page.is_some()).then_some(&show),
         samples: std::mem::take(&mut outputs.files),
@@ -216,7 +217,6 @@ pub(super) fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     };
     let outcome = run(&invocation);
     live.end();
-    servers.mark();
     let mut code = outcome.exit;
     drop(invocation);
     if let Some(push) = push.and_then(Rc::into_inner) {
@@ -230,7 +230,7 @@ pub(super) fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
         terminal::print(&agents).map_err(|error| other(Problem::new(error.to_string())))?;
         request.exit.set(exit);
     }
-    let cost = servers.end(outcome.data.as_ref());
+    let cost = servers.text();
     if let Some(folder) = &folder {
         report::write(folder, &outcome).map_err(other)?;
     }
