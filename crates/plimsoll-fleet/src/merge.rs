@@ -10,7 +10,7 @@ use plimsoll_load::{PartReport, RunPlan, Standing, Union, UnionEnd, UnionSecond}
 use plimsoll_model::{AgentStanding, RunSummary, Threshold};
 use plimsoll_observe::{AttachError, NamedTarget, SampleSource};
 
-use self::parts::PartSums;
+pub use self::parts::{PartSums, together};
 use crate::coordinator::{MemberEnd, MemberSecond};
 use crate::message::{Checksum, Counted, FiguresError, Shares};
 
@@ -143,7 +143,7 @@ impl<'a> LoadMerger<'a> {
         let mut summary = union.finish(&complete, self.observed, end);
         summary.agents = self.parts?.figures(members, &reports);
         let warnings = &mut summary.conditions.warnings;
-        warnings.extend(parts::together(&summary.agents));
+        warnings.extend(together(&summary.agents));
         let lacks = members.iter().filter_map(MemberEnd::lack);
         let lacks: Vec<_> = lacks.map(|lack| format!("incomplete: {lack}")).collect();
         warnings.splice(0..0, lacks);

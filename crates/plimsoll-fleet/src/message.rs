@@ -9,6 +9,8 @@ mod checksum;
 
 mod counted;
 
+mod exchanges;
+
 mod report;
 
 mod script;

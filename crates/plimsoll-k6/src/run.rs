@@ -187,6 +187,7 @@ impl Preparation<'_> {
             data: Some(summary),
             recorded: iterated.recorded,
             cautions: iterated.cautions,
+            report: iterated.report,
             message: message
                 .or_else(|| error.map(|error| error.to_string()))
                 .unwrap_or_default(),

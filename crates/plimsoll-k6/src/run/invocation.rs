@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use plimsoll_client::forward::Speaks;
 use plimsoll_client::{AddressFilter, ProxyRules};
+use plimsoll_load::PartReport;
 use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::scenario::RecordedRun;
 use plimsoll_observe::{NamedTarget, Target};
@@ -165,6 +166,8 @@ pub struct Outcome {
     pub recorded: Option<Box<RecordedRun>>,
     /// What readers of the metrics should know, if there was no record: its summary has it.
     pub cautions: Vec<String>,
+    /// What a part has to say to the process that merges the parts, beside its ticks; `None` if it made no iterations.
+    pub report: Option<Box<PartReport>>,
     /// Errors for the user; empty if there are none.
     pub message: String,
 }
@@ -178,6 +181,7 @@ impl Outcome {
             data: None,
             recorded: None,
             cautions: Vec::new(),
+            report: None,
             message: message.into(),
         }
     }

@@ -4,20 +4,23 @@
 //! the samples of all.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use plimsoll_load::PartReport;
 use plimsoll_load::scenario::{
-    LeftOut, MetricError, ScenarioCounts, ScenarioTick, SeriesFigures, Sinks, UserError,
+    ExchangeUnion, ExchangeUnionEnd, Executor, JudgedRun, LeftOut, MetricError, PartExchanges,
+    RecordedRun, ScenarioCounts, ScenarioTick, SeriesFigures, Sink, Sinks, UserError,
 };
-use plimsoll_model::Clock as _;
+use plimsoll_model::{AgentFigures, Clock as _};
 use plimsoll_wire::SystemClock;
 
 use super::exit_code::ExitCode;
-use super::iterations::{Iterated, SIGNAL};
+use super::iterations::{Iterated, SIGNAL, with_model};
 use super::stages::StageCalls;
 use super::ticks::Ticks;
 use crate::metrics::checks::PartCheck;
 use crate::metrics::counted;
+use crate::user::RunState;
 
 /// How the process that makes a part is started and followed.
 pub struct ScriptPart<'a> {
@@ -26,6 +29,8 @@ pub struct ScriptPart<'a> {
     pub start: &'a dyn Fn() -> Option<Option<String>>,
     /// Called once a second, and once at the end.
     pub on_tick: &'a dyn Fn(&PartFigures),
+    /// Whether ticks have the exchanges, for a record that the process that coordinates makes.
+    pub records: bool,
 }
 
 /// What a part has measured.
@@ -43,6 +48,21 @@ pub struct PartFigures {
     pub groups: Vec<String>,
     /// How far the scenarios are, by their names.
     pub scenarios: Vec<(String, ScenarioCounts)>,
+    /// The exchanges since the last ones, if they are recorded.
+    pub exchanges: Option<PartExchanges>,
+}
+
+/// How parts ended.
+#[derive(Debug, Default)]
+pub struct PartsEnd {
+    /// Reports of those that came to their end.
+    pub reports: Vec<PartReport>,
+    /// All of them side by side.
+    pub agents: Vec<AgentFigures>,
+    /// Why the figures are not those of the whole run.
+    pub lacks: Vec<String>,
+    /// What readers should know of single parts.
+    pub cautions: Vec<String>,
 }
 
 /// Has other processes make the iterations.
@@ -64,6 +84,9 @@ pub struct ScriptUnion<'a, 'b, 'c> {
     pub(super) checks: HashMap<(usize, String, String), (u64, u64)>,
     /// How far the parts are.
     pub(super) scenarios: Vec<Vec<(String, ScenarioCounts)>>,
+    /// The record, if there is one.
+    pub(super) exchanges: Option<ExchangeUnion<'a>>,
+    pub(super) end: PartsEnd,
 }
 
 impl std::fmt::Debug for ScriptUnion<'_, '_, '_> {
@@ -91,8 +114,16 @@ impl ScriptUnion<'_, '_, '_> {
     }
 
     /// The iterations start.
-    pub fn begin(&mut self) {
+    ///
+    /// - `parts`: how many there are.
+    /// - `workers`: of all parts.
+    /// - `started`: when they start, which may lie ahead.
+    pub fn begin(&mut self, parts: usize, workers: usize, started: SystemTime) {
         self.calls.shared.progress.begin(SystemClock.now());
+        if let Some(exchanges) = &mut self.exchanges {
+            let observed = exchanges.start(parts, workers, started);
+            observed.expect("servers are attached before, and there is no other target");
+        }
     }
 
     /// Adds what a part has measured.
@@ -130,7 +161,22 @@ impl ScriptUnion<'_, '_, '_> {
             let sum = of_parts.fold(ScenarioCounts::default(), |sum, (_, one)| sum.plus(one));
             shared.progress.set(position, sum);
         }
+        if let (Some(union), Some(exchanges)) = (&mut self.exchanges, &figures.exchanges) {
+            union.merge_part(part, exchanges);
+        }
         Ok(())
+    }
+
+    /// No more comes of a part.
+    pub fn give_up(&mut self, part: usize) {
+        if let Some(exchanges) = &mut self.exchanges {
+            exchanges.give_up(part);
+        }
+    }
+
+    /// Takes over how the parts ended.
+    pub fn conclude(&mut self, end: PartsEnd) {
+        self.end = end;
     }
 
     /// Does what is due once a second: judges thresholds and shows progress.
@@ -143,6 +189,7 @@ impl ScriptUnion<'_, '_, '_> {
             total: &self.total,
             recent: self.recent.as_ref(),
             points: &plimsoll_load::scenario::Points::default(),
+            exchanges: None,
             is_last,
         });
         let registry = &self.calls.shared.registry;
@@ -151,6 +198,9 @@ impl ScriptUnion<'_, '_, '_> {
 
     /// Called often: ends the run if a signal has come.
     pub fn look(&mut self) {
+        if let Some(exchanges) = &mut self.exchanges {
+            exchanges.look();
+        }
         let abort = &self.calls.shared.abort;
         if (self.calls.invocation.is_interrupted)() && !abort.is_aborted() {
             abort.abort(SIGNAL);
@@ -181,6 +231,11 @@ impl ScriptUnion<'_, '_, '_> {
         verdict.failed.get_or_insert_with(|| message.to_owned());
     }
 
+    /// Whether a scenario has a schedule.
+    pub fn is_open(&self) -> bool {
+        is_open(&self.calls.shared)
+    }
+
     /// What the metrics of all parts leave out.
     fn left_out(&self) -> LeftOut {
         let shared = &self.calls.shared;
@@ -191,16 +246,73 @@ impl ScriptUnion<'_, '_, '_> {
         }
     }
 
-    pub(super) fn finish(self, outcome: Result<(), UserError>) -> Iterated {
+    /// What the generators of the parts may have moved, if there is no record.
+    fn moved(&self, reports: &[&PartReport], window: Duration) -> Vec<String> {
+        let shared = &self.calls.shared;
+        let latency = shared.registry.metric(shared.built_in.http_req_duration);
+        let executors = shared.claims.iter().map(|claims| claims.executor());
+        let judged = JudgedRun {
+            window,
+            users: executors.map(|it| it.most_vus() as usize).sum(),
+            is_open: self.is_open(),
+            latency: match self.total.series(latency.series) {
+                Some(Sink::Trend(trend)) => Some(trend),
+                _ => None,
+            },
+        };
+        judged.cautions_of_parts(reports)
+    }
+
+    pub(super) fn finish(mut self, outcome: Result<(), UserError>) -> Iterated {
         // Parts that cannot be started are no fault of the script.
         let none = outcome.is_err().then_some(Err(ExitCode::Other));
         let is_stopped = self.is_over();
+        let mut left_out = self.left_out().cautions(is_stopped);
+        let end = std::mem::take(&mut self.end);
+        let reports: Vec<_> = end.reports.iter().collect();
+        // What the coordinator waits for behind the end is no part of the run.
+        let stopped = reports.iter().map(|report| report.stopped).max();
+        let elapsed = self.calls.shared.progress.elapsed(SystemClock.now());
+        let window = stopped.unwrap_or(elapsed);
+        let exchanges = self.exchanges.take();
+        let mut recorded = None;
+        let mut cautions = Vec::new();
+        if let Some(exchanges) = exchanges {
+            let record = exchanges.finish(ExchangeUnionEnd {
+                reports: &reports,
+                window,
+                is_interrupted: is_stopped,
+                left_out,
+            });
+            recorded = record.map(|record| Box::new(with_parts(with_model(record), end)));
+        } else {
+            left_out.extend(self.moved(&reports, window));
+            left_out.extend(end.cautions);
+            cautions = left_out;
+        }
         Iterated {
-            cautions: self.left_out().cautions(is_stopped),
+            cautions,
             total: self.total,
             error: outcome.err(),
             setup: self.setup.or(none),
-            recorded: None,
+            recorded,
+            report: None,
         }
     }
+}
+
+/// Whether a scenario has a schedule.
+pub(super) fn is_open(shared: &RunState) -> bool {
+    let mut executors = shared.claims.iter().map(|claims| claims.executor());
+    executors.any(Executor::is_open)
+}
+
+/// Adds the parts side by side, and what is to be known of each.
+fn with_parts(mut recorded: RecordedRun, end: PartsEnd) -> RecordedRun {
+    let summary = &mut recorded.summary;
+    summary.agents = end.agents;
+    let warnings = &mut summary.conditions.warnings;
+    warnings.extend(end.cautions);
+    warnings.splice(0..0, end.lacks);
+    recorded
 }

@@ -18,7 +18,7 @@ pub(crate) mod log;
 
 mod options;
 
-mod outputs;
+pub(crate) mod outputs;
 
 mod recorded;
 

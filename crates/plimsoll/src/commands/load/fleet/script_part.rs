@@ -28,6 +28,9 @@ use crate::terminal;
 /// Flags that an order of a script may have.
 const FLAGS: [&str; 3] = ["--http2", "--http3", "--exact-trends"];
 
+/// In an order: the coordinator makes a record, for which ticks have the exchanges. No flag of a command line.
+pub(super) const RECORDS: &str = "record exchanges";
+
 struct ScriptJob {
     loaded: Loaded,
     flags: RunFlags,
@@ -35,6 +38,8 @@ struct ScriptJob {
     /// As options of k6 have them.
     segment: String,
     sequence: String,
+    /// Whether ticks have the exchanges.
+    records: bool,
     _folder: Folder,
 }
 
@@ -46,8 +51,10 @@ pub(super) fn prepare(
 ) -> Result<Box<dyn PreparedPart>, PartError> {
     let archive = order.files.first().ok_or("the order has no script")?;
     let mut arguments = Vec::new();
+    let mut records = false;
     for argument in &order.command {
         match argument {
+            Argument::Text(word) if word == RECORDS => records = true,
             Argument::Text(flag) if FLAGS.contains(&flag.as_str()) => arguments.push(flag.clone()),
             _ => return Err("the order has flags that scripts do not take".into()),
         }
@@ -75,6 +82,7 @@ pub(super) fn prepare(
             bound(share.first + share.workers)
         ),
         sequence,
+        records,
         _folder: folder,
     }))
 }
@@ -120,6 +128,7 @@ impl PreparedPart for ScriptJob {
             part: Some(ScriptPart {
                 start: &start,
                 on_tick: &on_tick,
+                records: self.records,
             }),
             ..self.loaded.invocation(lines, &is_interrupted)
         };
@@ -143,8 +152,12 @@ impl PreparedPart for ScriptJob {
         }
         let stopped = SystemClock.now().saturating_duration_since(agreed);
         let late = began.saturating_duration_since(agreed);
+        let report = outcome.report.as_deref();
         Ok(Some(Box::new(AgentReport::of_script(
-            stopped, late, abort, failed,
+            report,
+            (stopped, late),
+            abort,
+            failed,
         ))))
     }
 }
@@ -161,6 +174,7 @@ fn tick(figures: &PartFigures) -> PartTick {
         checks.collect(),
         figures.groups.clone(),
         &figures.scenarios,
+        figures.exchanges.as_ref(),
     );
     PartTick {
         at_us: u64::try_from(figures.at.as_micros()).unwrap_or(u64::MAX),

@@ -72,9 +72,11 @@ pub(super) fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     let began = SystemClock.now();
     // Variables of this machine are not for others.
     let sees_system = request.broker().is_none();
+    let (page, named) = named_outputs(flags);
     #[cfg(feature = "fleet")]
     if !sees_system {
-        super::super::fleet::script::refuse_of_one_machine(flags, request.threads)
+        let (threads, args) = (request.threads, request.fleet);
+        super::super::fleet::script::refuse_of_one_machine(flags, &named, threads, args)
             .map_err(config)?;
     }
     let loaded = load(&flags.source, &flags.global, request.test_type, sees_system)?;
@@ -84,7 +86,6 @@ pub(super) fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     }
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     let is_interrupted = || interrupt.is_set();
-    let (page, named) = named_outputs(flags);
     let page = DashboardPlan::read(flags.dashboard.as_deref(), page.as_deref(), variable)
         .map_err(config)?;
     let mut outputs = Outputs::open(&named, variable, &loaded.proxies).map_err(other)?;
@@ -172,7 +173,7 @@ pub(super) fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
                 (args, url),
                 flags,
                 &loaded,
-                made,
+                (made, recording.is_some()),
                 &interrupt,
                 FleetListener {
                     log: &say,
