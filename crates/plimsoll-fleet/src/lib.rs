@@ -50,7 +50,7 @@ pub use crate::drive::serve::{AgentEnd, AgentNote, AgentSettings, OrderTrust, se
 pub use crate::merge::{LoadMerger, Merger, OnTick, PartSums, UnionError, together};
 pub use crate::message::{
     AgentReport, CheckFigures, Checksum, Counted, Envelope, Figures, FiguresError, Instances,
-    MessageError, RunNames, ScriptFigures, Shares, ToAgents, ToCoordinator, VERSION, decode,
+    MessageError, RunNames, ScriptFigures, SetUp, Shares, ToAgents, ToCoordinator, VERSION, decode,
     encode, tick_bytes,
 };
 pub use crate::order::{

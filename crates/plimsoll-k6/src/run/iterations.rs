@@ -150,7 +150,7 @@ impl Preparation<'_> {
                 setup = match &calls.invocation.part {
                     None => calls.prepare(),
                     Some(part) => (part.start)().map(|data| {
-                        calls.take_over(data);
+                        calls.take_over(data, SystemClock.now());
                         Ok(())
                     }),
                 };
@@ -193,17 +193,14 @@ impl Preparation<'_> {
 fn part_figures(shared: &RunState, tick: &ScenarioTick<'_>, own: &Sinks) -> PartFigures {
     let mut series = tick.recent.map(Sinks::figures).unwrap_or_default();
     series.extend(own.figures());
-    let (groups, checks) = shared.checks.figures();
     let names = shared.options.scenarios.iter();
     let names = names.map(|scenario| scenario.name.clone());
     PartFigures {
         at: tick.at,
         is_last: tick.is_last,
-        series,
-        checks,
-        groups,
         scenarios: names.zip(shared.progress.counts()).collect(),
         exchanges: tick.exchanges.cloned(),
+        ..PartFigures::of_series(shared, series)
     }
 }
 

@@ -4,7 +4,7 @@
 //! the samples of all.
 
 use std::collections::HashMap;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use plimsoll_load::PartReport;
 use plimsoll_load::scenario::{
@@ -50,6 +50,32 @@ pub struct PartFigures {
     pub scenarios: Vec<(String, ScenarioCounts)>,
     /// The exchanges since the last ones, if they are recorded.
     pub exchanges: Option<PartExchanges>,
+}
+
+impl PartFigures {
+    /// Those of `series`, with the checks so far.
+    pub(super) fn of_series(shared: &RunState, series: Vec<SeriesFigures>) -> Self {
+        let (groups, checks) = shared.checks.figures();
+        Self {
+            series,
+            checks,
+            groups,
+            ..Self::default()
+        }
+    }
+}
+
+/// What came of `setup()`.
+#[derive(Debug, Clone, Default)]
+pub struct PreparedParts {
+    /// Its result as JSON, if there is one.
+    pub data: Option<String>,
+    /// How long it took.
+    pub took: Duration,
+    /// Why it marked the run as failed, if it did.
+    pub failed: Option<String>,
+    /// What it has measured.
+    pub figures: PartFigures,
 }
 
 /// How parts ended.
@@ -104,13 +130,50 @@ impl std::fmt::Debug for ScriptPart<'_> {
 }
 
 impl ScriptUnion<'_, '_, '_> {
-    /// Calls `setup()` and returns its result as JSON, if there is one; `None` if it failed.
-    pub fn prepare(&mut self) -> Option<Option<String>> {
+    /// Calls `setup()`; `None` if it failed.
+    pub fn prepare(&mut self) -> Option<PreparedParts> {
         self.setup = self.calls.prepare();
         (self.setup == Some(Ok(()))).then(|| {
-            let data = self.calls.shared.setup_data.get();
-            data.map(ToString::to_string)
+            let shared = &self.calls.shared;
+            let series = self.calls.worker.sinks.borrow().figures();
+            PreparedParts {
+                data: shared.setup_data.get().map(ToString::to_string),
+                took: shared.duration(SystemClock.now()),
+                failed: shared.verdict().failed,
+                figures: PartFigures::of_series(shared, series),
+            }
         })
+    }
+
+    /// Takes over a run that another process has started; that one has called `setup()`.
+    ///
+    /// - `started`: when the iterations started.
+    ///
+    /// Fails for figures that do not belong to one metric.
+    pub fn take_over(
+        &mut self,
+        prepared: &PreparedParts,
+        started: SystemTime,
+    ) -> Result<(), MetricError> {
+        let start = before_now(started);
+        let began = start.checked_sub(prepared.took).unwrap_or(start);
+        self.calls.take_over(prepared.data.clone(), began);
+        self.setup = Some(Ok(()));
+        if let Some(message) = &prepared.failed {
+            self.fail(message);
+        }
+        let mut sinks = self.calls.worker.sinks.borrow_mut();
+        for series in &prepared.figures.series {
+            sinks.add_figures(series)?;
+        }
+        let checks = &self.calls.shared.checks;
+        for group in &prepared.figures.groups {
+            checks.enter(group);
+        }
+        for check in &prepared.figures.checks {
+            checks.add(&check.group, &check.name, check.passes, check.fails);
+        }
+        Ok(())
     }
 
     /// The iterations start.
@@ -119,7 +182,7 @@ impl ScriptUnion<'_, '_, '_> {
     /// - `workers`: of all parts.
     /// - `started`: when they start, which may lie ahead.
     pub fn begin(&mut self, parts: usize, workers: usize, started: SystemTime) {
-        self.calls.shared.progress.begin(SystemClock.now());
+        self.calls.shared.progress.begin(before_now(started));
         if let Some(exchanges) = &mut self.exchanges {
             let observed = exchanges.start(parts, workers, started);
             observed.expect("servers are attached before, and there is no other target");
@@ -299,6 +362,13 @@ impl ScriptUnion<'_, '_, '_> {
             report: None,
         }
     }
+}
+
+/// A moment on the clock that durations are measured by; now if it lies ahead.
+fn before_now(time: SystemTime) -> Instant {
+    let now = SystemClock.now();
+    let ago = SystemClock.wall().duration_since(time).unwrap_or_default();
+    now.checked_sub(ago).unwrap_or(now)
 }
 
 /// Whether a scenario has a schedule.

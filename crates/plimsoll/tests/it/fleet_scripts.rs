@@ -1,6 +1,7 @@
 //! k6 scripts by `plimsoll load --fleet`: the agents' iterations are those of one run, and everything else happens once.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
 use plimsoll_testkit::{NatsServer, Origin, eventually};
@@ -404,6 +405,111 @@ export default function () { http.get(`${__ENV.BASE}/`); }
     let output = CommandOutput::from_output(child.wait_with_output().unwrap()).exits(0);
     let caution = "warning: the generator stood still for ";
     assert!(output.stderr.contains(caution), "{output}");
+}
+
+/// Starts a script, and kills its coordinator in the middle. Returns the name of the run.
+fn abandoned(server: &NatsServer, origin: &Origin, folder: &tempfile::TempDir) -> String {
+    let mut child = load(server, origin, folder)
+        .args(["--out", "first"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let run = lines.find_map(|line| {
+        let line = line.unwrap();
+        let (before, _) = line.split_once(" waits up to ")?;
+        Some(before.rsplit(' ').next()?.to_owned())
+    });
+    eventually(|| origin.requests() >= 100);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    run.unwrap()
+}
+
+const ABANDONED: &str = r"
+import http from 'k6/http';
+import { check } from 'k6';
+import exec from 'k6/execution';
+export const options = {
+  scenarios: { rate: { executor: 'constant-arrival-rate', rate: 30, duration: '6s', preAllocatedVUs: 10 } },
+  thresholds: { checks: ['rate==1'], http_reqs: [__ENV.LIMIT] },
+};
+export function setup() {
+  check(http.get(`${__ENV.BASE}/setup`), { 'is there': (it) => it.status === 200 });
+  // more
+  return { word: 'hello' };
+}
+export default function (data) {
+  check(http.get(`${__ENV.BASE}/${data.word}`), { 'is 200': (it) => it.status === 200 });
+}
+export function teardown(data) { http.get(`${__ENV.BASE}/teardown-${data.word}`); }
+export function handleSummary(data) {
+  const groups = [data.root_group, ...data.root_group.groups];
+  const checks = groups.flatMap((group) => group.checks).map((it) => [it.name, it.passes, it.fails]).sort();
+  return { stdout: `summary ${JSON.stringify([data.metrics.http_reqs.values.count, checks, data.setup_data])}\n` };
+}
+";
+
+#[test]
+fn a_script_whose_coordinator_was_killed_is_attached_again_and_whole() {
+    let fails = "exec.test.fail('no stock');";
+    for (limit, more, exit) in [
+        ("count>=181", "", 0),
+        ("count<100", "", 99),
+        ("count>=181", fails, 110),
+    ] {
+        let server = NatsServer::start();
+        let origin = Origin::hello();
+        let _agents = agents(&server, &[]);
+        let script = ABANDONED.replace("__ENV.LIMIT", &format!("'{limit}'"));
+        let folder = folder(&script.replace("// more", more));
+        let name = abandoned(&server, &origin, &folder);
+        let url = server.url();
+        let mut attach = command(&[
+            "load", "--fleet", &url, "--attach", &name, "--out", "second",
+        ]);
+        let output = run(attach.current_dir(folder.path())).exits(exit);
+        // What `setup()` has measured and returned is there, and it was called once.
+        let made = origin.requests();
+        let summary = format!(
+            r#"summary [{made},[["is 200",{},0],["is there",1,0]],{{"word":"hello"}}]"#,
+            made - 2
+        );
+        assert!(output.stdout.contains(&summary), "no {summary} in {output}");
+        let heads = origin.heads().concat();
+        assert_eq!(heads.matches("/setup").count(), 1);
+        assert_eq!(heads.matches("/teardown-hello").count(), 1);
+        let files = folder.path().join("second/summary.json");
+        let files: Value = serde_json::from_slice(&fs::read(files).unwrap()).unwrap();
+        assert_eq!(files["counts"]["ok"], made - 2);
+        // The run is as long as it was, not as the second coordinator saw it.
+        let seconds = files["window_us"].as_f64().unwrap() / 1e6;
+        assert!(seconds > 5.5, "{seconds}");
+        eventually(|| is_clean(&server));
+        let mut again = command(&["load", "--fleet", &url, "--attach", &name]);
+        let output = run(&mut again).exits(3);
+        assert!(output.stderr.contains("has no run"), "{output}");
+    }
+}
+
+#[test]
+fn flags_of_the_run_and_its_script_are_not_given_again() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let _agents = agents(&server, &[]);
+    let folder = folder(&ABANDONED.replace("__ENV.LIMIT", "'count>1'"));
+    let name = abandoned(&server, &origin, &folder);
+    let url = server.url();
+    let attach = |flags: &[&str]| {
+        let arguments = ["load", "--fleet", &url, "--attach", &name];
+        run(command(&[&arguments, flags].concat()).current_dir(folder.path()))
+    };
+    let output = attach(&["script.js"]).exits(104);
+    assert!(output.stderr.contains("leave the script out"), "{output}");
+    let output = attach(&["-c", "3"]).exits(2);
+    assert!(output.stderr.contains("is a matter of the run"), "{output}");
+    attach(&[]).exits(0);
 }
 
 #[cfg(all(feature = "site", target_os = "linux"))]

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use plimsoll_fleet::{
-    Argument, Checksum, Counted, FleetError, FleetOutcome, FleetRun, MemberEnd, MemberSecond,
-    Merger, NatsTransport, NotStarted, Note, OrderFile, PartSums, Shares, UnionError, Work,
-    coordinate, new_run_name, tick_bytes, together,
+    Argument, Checksum, Counted, FleetError, FleetOutcome, FleetRun, FoundRun, MemberEnd,
+    MemberSecond, Merger, NatsTransport, NotStarted, Note, OrderFile, PartSums, SetUp, Shares,
+    UnionError, Work, coordinate, new_run_name, tick_bytes, together,
 };
 use plimsoll_k6::{
-    ExitCode as K6ExitCode, Invocation, LineSource, Overrides, PartCheck, PartFigures, PartsEnd,
-    RunServers, ScriptParts, ScriptUnion, inspect,
+    ExitCode as K6ExitCode, Invocation, LineSource, Overrides, PartFigures, PartsEnd,
+    PreparedParts, RunServers, ScriptParts, ScriptUnion, inspect,
 };
 use plimsoll_load::scenario::UserError;
 use plimsoll_load::{Interrupt, Interval, UnionSecond};
@@ -24,7 +24,7 @@ use super::super::script::flags::{Mode, RunFlags};
 use super::super::script::load::Loaded;
 use super::super::script::outputs;
 use super::flags::FleetArgs;
-use super::script_part::RECORDS;
+use super::script_part::{RECORDS, flags_of, part_figures, script_figures};
 use super::{check_loopback, connect, fleet_plan, read_key, show};
 use super::{dry_run, kubernetes};
 use crate::exit::Exit;
@@ -44,7 +44,9 @@ pub(crate) struct ScriptFleet<'a> {
     args: &'a FleetArgs,
     agents: usize,
     command: Vec<Argument>,
-    archive: OrderFile,
+    /// Absent of a run that is taken over.
+    archive: Option<OrderFile>,
+    attached: Option<FoundRun>,
     most_users: usize,
     /// Whether the coordinator makes a record of the exchanges.
     records: bool,
@@ -80,13 +82,14 @@ impl<'a> ScriptFleet<'a> {
     ) -> Result<Option<Self>, Failure> {
         let config = |problem: Problem| (problem, K6ExitCode::InvalidConfig);
         let other = |problem: Problem| (problem, K6ExitCode::Other);
+        if args.attach.is_some() {
+            let problem = Problem::with("--attach", "goes on with the script of the run")
+                .hint("leave the script out: the broker has it");
+            return Err(config(problem));
+        }
         let Some(agents) = args.agents else {
             return Err(config(Problem::with("--fleet", "needs --agents N")));
         };
-        if args.attach.is_some() {
-            let message = "goes on with plain loads only";
-            return Err(config(Problem::with("--attach", message)));
-        }
         if args.fleet_tick != TICK_EVERY {
             let message =
                 "goes with plain loads only: agents that run scripts send a tick a second";
@@ -115,7 +118,8 @@ impl<'a> ScriptFleet<'a> {
             args,
             agents,
             command: command.into_iter().map(Argument::Text).collect(),
-            archive,
+            archive: Some(archive),
+            attached: None,
             most_users: most_vus,
             records,
             duration,
@@ -123,6 +127,59 @@ impl<'a> ScriptFleet<'a> {
             listener,
             outcome: RefCell::new(None),
         }))
+    }
+
+    /// Goes on with a run whose coordinator is gone.
+    ///
+    /// - `broker`, `records`: as of a new one.
+    pub(crate) fn attached(
+        (args, url): (&'a FleetArgs, &str),
+        found: &FoundRun,
+        records: bool,
+        interrupt: &Arc<Interrupt>,
+        listener: FleetListener<'a>,
+    ) -> Result<Self, Failure> {
+        let other = |problem: Problem| (problem, K6ExitCode::Other);
+        let (_, has_exchanges) = flags_of(&found.order)
+            .map_err(|error| other(Problem::with("--attach", error.to_string())))?;
+        if records && !has_exchanges {
+            let message = "needs the exchanges, and the run was started without --out";
+            return Err((Problem::with("--out", message), K6ExitCode::InvalidConfig));
+        }
+        let transport = connect(&args.broker(url));
+        Ok(Self {
+            transport: transport.map_err(|failed| other(failed.into_first()))?,
+            args,
+            agents: found.order.shares.len(),
+            command: Vec::new(),
+            archive: None,
+            attached: Some(found.clone()),
+            most_users: 0,
+            records,
+            duration: Duration::ZERO,
+            interrupt: Arc::clone(interrupt),
+            listener,
+            outcome: RefCell::new(None),
+        })
+    }
+
+    /// Says what the run waits for, and whether its log may be too small.
+    fn announce(&self, run: &str) {
+        let seconds = self.args.agent_wait.as_secs_f64();
+        let agents = self.agents;
+        (self.listener.log)(&format!(
+            "run {run} waits up to {seconds} s for {agents} agents"
+        ));
+        let histograms = if self.records {
+            HISTOGRAMS + HISTOGRAMS_OF_EXCHANGES
+        } else {
+            HISTOGRAMS
+        };
+        let bytes = tick_bytes(None, histograms);
+        let forecast = show::log_forecast(agents, self.duration, bytes, self.args.fleet_log);
+        if let Some(line) = forecast {
+            (self.listener.log)(&line);
+        }
     }
 
     /// The agents side by side, and the exit code if figures are missing.
@@ -139,21 +196,12 @@ impl ScriptParts for ScriptFleet<'_> {
         let key = self.args.sign.as_deref().map(read_key).transpose();
         let key = key.map_err(|failed| super::make_part::text(&failed))?;
         let mut on_note = |note: &Note| (self.listener.log)(&show::note(note));
-        let run = new_run_name();
-        let seconds = self.args.agent_wait.as_secs_f64();
-        let agents = self.agents;
-        (self.listener.log)(&format!(
-            "run {run} waits up to {seconds} s for {agents} agents"
-        ));
-        let histograms = if self.records {
-            HISTOGRAMS + HISTOGRAMS_OF_EXCHANGES
-        } else {
-            HISTOGRAMS
+        let run = match &self.attached {
+            Some(found) => found.order.run.clone(),
+            None => new_run_name(),
         };
-        let bytes = tick_bytes(None, histograms);
-        let forecast = show::log_forecast(agents, self.duration, bytes, self.args.fleet_log);
-        if let Some(line) = forecast {
-            (self.listener.log)(&line);
+        if self.attached.is_none() {
+            self.announce(&run);
         }
         let mut merger = ScriptMerger {
             union,
@@ -166,13 +214,13 @@ impl ScriptParts for ScriptFleet<'_> {
             FleetRun {
                 run,
                 group: self.args.agent_group.clone(),
-                fleet: fleet_plan(self.args, agents, self.most_users),
+                fleet: fleet_plan(self.args, self.agents, self.most_users),
                 program: env!("CARGO_PKG_VERSION").to_owned(),
                 work: Work::Script,
                 tick_seconds: 1,
                 command: self.command.clone(),
-                files: vec![self.archive.clone()],
-                attached: None,
+                files: self.archive.iter().cloned().collect(),
+                attached: self.attached.clone(),
                 key: key.as_ref(),
                 most_log_bytes: self.args.fleet_log.0,
                 keep: self.args.keep,
@@ -223,10 +271,28 @@ struct ScriptMerger<'u, 'a, 'b, 'c> {
 }
 
 impl Merger for ScriptMerger<'_, '_, '_, '_> {
-    fn set_up(&mut self) -> Result<Option<String>, UnionError> {
+    fn set_up(&mut self) -> Result<SetUp, UnionError> {
         (self.begins)();
-        let data = self.union.prepare();
-        data.ok_or_else(|| UnionError::Other("setup() has failed".into()))
+        let prepared = self.union.prepare();
+        let prepared = prepared.ok_or_else(|| UnionError::Other("setup() has failed".into()))?;
+        Ok(SetUp {
+            took_us: u64::try_from(prepared.took.as_micros()).unwrap_or(u64::MAX),
+            failed: prepared.failed,
+            figures: Some(Box::new(script_figures(&prepared.figures))),
+            data: prepared.data,
+        })
+    }
+
+    fn take_over(&mut self, set_up: &SetUp, started: SystemTime) -> Result<(), UnionError> {
+        let figures = set_up.figures.as_deref().map(part_figures).transpose()?;
+        let prepared = PreparedParts {
+            data: set_up.data.clone(),
+            took: Duration::from_micros(set_up.took_us),
+            failed: set_up.failed.clone(),
+            figures: figures.unwrap_or_default(),
+        };
+        let taken = self.union.take_over(&prepared, started);
+        taken.map_err(|error| UnionError::Other(Box::new(error)))
     }
 
     fn begin(&mut self, shares: &Shares, started: SystemTime) {
@@ -241,20 +307,10 @@ impl Merger for ScriptMerger<'_, '_, '_, '_> {
         let Counted::Script(script) = &second.figures else {
             return Err(UnionError::Kind);
         };
-        let checks = script.checks.iter().map(|check| PartCheck {
-            group: check.group.clone(),
-            name: check.name.clone(),
-            passes: check.passes,
-            fails: check.fails,
-        });
         let figures = PartFigures {
             at: Duration::from_micros(second.at_us),
             is_last: second.is_last,
-            series: script.series()?,
-            checks: checks.collect(),
-            groups: script.groups.clone(),
-            scenarios: script.scenarios(),
-            exchanges: script.exchanges()?,
+            ..part_figures(script)?
         };
         if let Some(sums) = &mut self.sums {
             for exchanged in figures.exchanges.iter().flat_map(|it| &it.seconds) {

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use clap::{Args as _, FromArgMatches as _};
 use plimsoll_fleet::{
-    AgentReport, Argument, CheckFigures, Checksum, Counted, PartControl, PartError, PartTick,
-    PreparedPart, RunOrder, ScriptFigures, Share,
+    AgentReport, Argument, CheckFigures, Checksum, Counted, FiguresError, PartControl, PartError,
+    PartTick, PreparedPart, RunOrder, ScriptFigures, Share,
 };
 use plimsoll_k6::{
-    ExitCode as K6ExitCode, Invocation, LineSource, Overrides, PartFigures, RunServers, ScriptPart,
-    SummaryMode, run,
+    ExitCode as K6ExitCode, Invocation, LineSource, Overrides, PartCheck, PartFigures, RunServers,
+    ScriptPart, SummaryMode, run,
 };
 use plimsoll_model::Clock as _;
 use plimsoll_script::Level;
@@ -43,6 +43,20 @@ struct ScriptJob {
     _folder: Folder,
 }
 
+/// The flags of an order, and whether the coordinator makes a record.
+pub(super) fn flags_of(order: &RunOrder) -> Result<(Vec<String>, bool), PartError> {
+    let mut flags = Vec::new();
+    let mut records = false;
+    for argument in &order.command {
+        match argument {
+            Argument::Text(word) if word == RECORDS => records = true,
+            Argument::Text(flag) if FLAGS.contains(&flag.as_str()) => flags.push(flag.clone()),
+            _ => return Err("the order has flags that scripts do not take".into()),
+        }
+    }
+    Ok((flags, records))
+}
+
 /// Compiles the script of an order.
 pub(super) fn prepare(
     order: &RunOrder,
@@ -50,15 +64,7 @@ pub(super) fn prepare(
     share: Share,
 ) -> Result<Box<dyn PreparedPart>, PartError> {
     let archive = order.files.first().ok_or("the order has no script")?;
-    let mut arguments = Vec::new();
-    let mut records = false;
-    for argument in &order.command {
-        match argument {
-            Argument::Text(word) if word == RECORDS => records = true,
-            Argument::Text(flag) if FLAGS.contains(&flag.as_str()) => arguments.push(flag.clone()),
-            _ => return Err("the order has flags that scripts do not take".into()),
-        }
-    }
+    let (mut arguments, records) = flags_of(order)?;
     let path = folder.path().join(&archive.name);
     arguments.push(path.to_string_lossy().into_owned());
     let command = RunFlags::augment_args(clap::Command::new("load").no_binary_name(true));
@@ -162,20 +168,43 @@ impl PreparedPart for ScriptJob {
     }
 }
 
-fn tick(figures: &PartFigures) -> PartTick {
+/// The figures as messages have them.
+pub(super) fn script_figures(figures: &PartFigures) -> ScriptFigures {
     let checks = figures.checks.iter().map(|check| CheckFigures {
         group: check.group.clone(),
         name: check.name.clone(),
         passes: check.passes,
         fails: check.fails,
     });
-    let script = ScriptFigures::new(
+    ScriptFigures::new(
         &figures.series,
         checks.collect(),
         figures.groups.clone(),
         &figures.scenarios,
         figures.exchanges.as_ref(),
-    );
+    )
+}
+
+/// The same as a run has them.
+pub(super) fn part_figures(script: &ScriptFigures) -> Result<PartFigures, FiguresError> {
+    let checks = script.checks.iter().map(|check| PartCheck {
+        group: check.group.clone(),
+        name: check.name.clone(),
+        passes: check.passes,
+        fails: check.fails,
+    });
+    Ok(PartFigures {
+        series: script.series()?,
+        checks: checks.collect(),
+        groups: script.groups.clone(),
+        scenarios: script.scenarios(),
+        exchanges: script.exchanges()?,
+        ..PartFigures::default()
+    })
+}
+
+fn tick(figures: &PartFigures) -> PartTick {
+    let script = script_figures(figures);
     PartTick {
         at_us: u64::try_from(figures.at.as_micros()).unwrap_or(u64::MAX),
         grace: false,

@@ -9,6 +9,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 #[cfg(feature = "fleet")]
+use plimsoll_fleet::FoundRun;
+#[cfg(feature = "fleet")]
 use plimsoll_k6::ScriptParts;
 use plimsoll_k6::{
     ExchangeRecording, ExitCode as K6ExitCode, Invocation, LineSource, Outcome, Output, RunNeeds,
@@ -47,6 +49,9 @@ pub(super) struct Request<'a> {
     pub(super) is_k6: bool,
     #[cfg(feature = "fleet")]
     pub(super) fleet: Option<&'a super::super::fleet::flags::FleetArgs>,
+    /// The run of a fleet to go on with.
+    #[cfg(feature = "fleet")]
+    pub(super) attached: Option<&'a FoundRun>,
     /// In place of k6's, if it has none for what happened.
     pub(super) exit: Cell<Option<Exit>>,
 }
@@ -58,6 +63,14 @@ impl Request<'_> {
         return self.fleet?.fleet.as_deref();
         #[cfg(not(feature = "fleet"))]
         return None;
+    }
+
+    /// Whether another process has started the run.
+    fn is_attached(&self) -> bool {
+        #[cfg(feature = "fleet")]
+        return self.attached.is_some();
+        #[cfg(not(feature = "fleet"))]
+        return false;
     }
 }
 
@@ -121,13 +134,24 @@ pub(super) fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     let observed = flags.observe.open();
     let observed = observed.map_err(|failed| other(failed.into_first()))?;
     let servers = Servers::attach(flags.pid, &observed).map_err(other)?;
+    #[cfg(feature = "fleet")]
+    let servers = if request.is_attached() {
+        servers.late()
+    } else {
+        servers
+    };
     let folder = outputs.folder.take();
     let pid = flags.pid.filter(|_| folder.is_some());
     let target = pid.map(process).transpose().map_err(other)?;
     let target = target.as_deref();
     let recording = folder.as_ref().map(|_| ExchangeRecording {
         target,
-        observed: &observed,
+        // A part of a run is not what its requests cost.
+        observed: if request.is_attached() {
+            &[]
+        } else {
+            &observed
+        },
         facts: report::facts(target, &observed),
     });
     let api = served_api(&flags.global, &log)?;
@@ -158,11 +182,21 @@ pub(super) fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     #[cfg(feature = "fleet")]
     let begins = || servers.mark();
     #[cfg(feature = "fleet")]
+    let listener = FleetListener {
+        log: &say,
+        begins: &begins,
+    };
+    #[cfg(feature = "fleet")]
     let fleet = request.fleet.zip(request.broker());
     #[cfg(feature = "fleet")]
-    let fleet = match fleet {
-        None => None,
-        Some((args, url)) => {
+    let fleet = match (fleet, request.attached) {
+        (None, _) => None,
+        (Some(broker), Some(found)) => {
+            let records = recording.is_some();
+            let fleet = ScriptFleet::attached(broker, found, records, &interrupt, listener);
+            Some(fleet?)
+        }
+        (Some((args, url)), None) => {
             let made = overrides(&flags.overrides, &flags.source, &flags.global);
             let made = made.map_err(config)?;
             if args.kubernetes.kubernetes.is_some() {
@@ -175,10 +209,7 @@ pub(super) fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
                 &loaded,
                 (made, recording.is_some()),
                 &interrupt,
-                FleetListener {
-                    log: &say,
-                    begins: &begins,
-                },
+                listener,
             )?;
             if fleet.is_none() {
                 return Ok(K6ExitCode::Fine);

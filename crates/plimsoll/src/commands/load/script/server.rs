@@ -23,6 +23,8 @@ pub(super) struct Servers {
     /// Until the run ends.
     sampled: RefCell<Vec<SampledServer>>,
     ended: RefCell<Vec<EndedServer>>,
+    /// Whether the run had begun before.
+    is_late: bool,
 }
 
 #[derive(Debug)]
@@ -65,7 +67,18 @@ impl Servers {
         Ok(Self {
             sampled: RefCell::new(servers.collect()),
             ended: RefCell::default(),
+            is_late: false,
         })
+    }
+
+    /// The run had begun before they were attached: what they spend from now on is not what it costs.
+    #[cfg(feature = "fleet")]
+    #[must_use]
+    pub(super) fn late(self) -> Self {
+        Self {
+            is_late: true,
+            ..self
+        }
     }
 
     /// A run begins or ends: its cost is what was spent between the last two such moments. A run of a fleet begins later than
@@ -94,7 +107,13 @@ impl ObservedServers for Servers {
         self.mark();
         let servers = self.sampled.take().into_iter();
         let ended: Vec<_> = servers
-            .map(|server| EndedServer::new(server.name, server.sampler.stop(), requests))
+            .map(|server| {
+                let mut samples = server.sampler.stop();
+                if self.is_late {
+                    samples.marks.clear();
+                }
+                EndedServer::new(server.name, samples, requests)
+            })
             .collect();
         let costs = ended.iter().map(|server| server.cost.clone()).collect();
         self.ended.replace(ended);
