@@ -1,9 +1,9 @@
 //! nginx's own tests, with `plimsoll` in nginx's place: its configurations are imported and served.
 //!
 //! The checkout is the repository `nginx-tests`. Each file runs twice, in a network namespace of its own: with nginx, whose
-//! passing cases are the ones that count, and with a stand-in for nginx's command line. Two habits of the suite's helper have
-//! nothing to do with what is tested and are changed for both: heads of requests end lines with a bare LF, and names of fields
-//! are compared letter by letter.
+//! passing cases are the ones that count, and with a stand-in for nginx's command line. Three habits of the suite's helper
+//! have nothing to do with what is tested and are changed for both: heads of requests end lines with a bare LF, names of fields are
+//! compared letter by letter, and the TCP port beside one of QUIC is kept as a lock.
 
 mod reference;
 
@@ -121,7 +121,7 @@ fn judge(cases: &BTreeMap<String, bool>, bench: &Bench<'_>) -> Result<Results, F
     Ok(results)
 }
 
-/// Copies the suite, with both habits of its helper changed.
+/// Copies the suite, with the habits of its helper changed.
 fn prepare(checkout: &Path, suite: &Path) -> Outcome {
     let copied = Command::new("cp")
         .args(["-rL", "--"])
@@ -146,6 +146,13 @@ fn prepare(checkout: &Path, suite: &Path) -> Outcome {
         end,
         &format!("{}{end}", include_str!("nginx_tests/names.pl")),
     );
+    // It keeps the TCP port of the same number as a lock, which a server of HTTP/3 listens on, too. A namespace needs none.
+    let lock = "\t\tsocket => $lock\n";
+    let no_lock = "\t\tsocket => $opts{udp} && $0 =~ /h3_|quic/ ? undef : $lock\n";
+    if text.matches(lock).count() != 1 {
+        return Err(format!("{} is another one than expected", helper.display()).into());
+    }
+    let text = text.replace(lock, no_lock);
     fs::write(&helper, text).map_err(|error| error.to_string().into())
 }
 
