@@ -20,6 +20,8 @@ mod heartbeat;
 
 mod leadership;
 
+pub(crate) mod mates;
+
 mod memory;
 
 mod recorder;

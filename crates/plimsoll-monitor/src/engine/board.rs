@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, btree_map};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use plimsoll_model::Secret;
 use tokio::sync::watch;
@@ -22,6 +23,9 @@ use crate::probe::reading::CheckResult;
 use crate::schedule::DropCounts;
 use crate::store::{DefinitionKind, MonitorId, StoredToken};
 use crate::time::Timestamp;
+
+/// An agent reports every second; one that has not for so long is away.
+pub(super) const REPORTS_WITHIN: Duration = Duration::from_secs(30);
 
 /// The current state of every monitor.
 #[derive(Debug, Default)]
@@ -303,6 +307,12 @@ impl Board {
     /// The last report of an agent.
     pub fn heard(&self, agent: &str) -> Option<Heard> {
         self.read(|content| content.heard.get(agent).cloned())
+    }
+
+    /// Whether an agent reports.
+    pub fn reports(&self, agent: &str, now: Timestamp) -> bool {
+        let heard = self.read(|content| content.heard.get(agent).map(|heard| heard.at));
+        heard.is_some_and(|at| now.since(at) < REPORTS_WITHIN)
     }
 
     /// Notes the last report of an agent.

@@ -52,8 +52,8 @@ impl Supervisor {
             Command::Push(key, result, done) => {
                 done.send(self.pushed(&key, result)).ok();
             }
-            Command::Report(region, run, results, done) => {
-                done.send(self.report(&region, run, results)).ok();
+            Command::Report(agent, run, results, done) => {
+                done.send(self.report(&agent, run, results)).ok();
             }
             Command::Heartbeat(key, signal, done) => {
                 done.send(self.heartbeat(&key, signal)).ok();
