@@ -210,11 +210,11 @@ impl Agent {
                     });
                 }
             }
-            ToAgents::Start { at_us, data } => {
+            ToAgents::Start { at_us, set_up, .. } => {
                 if let (State::Ready, Some(at)) = (self.state, at_us.get(&self.name)) {
                     self.heard = now;
                     self.state = State::Running;
-                    let at_us = *at;
+                    let (at_us, data) = (*at, set_up.data);
                     self.outputs.push(AgentOutput::Begin { at_us, data });
                 }
             }

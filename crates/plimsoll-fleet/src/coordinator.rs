@@ -16,7 +16,7 @@ pub use self::output::{CoordinatorOutput, Ending, MemberEnd, MemberSecond, NotSt
 use plimsoll_model::with_causes;
 
 use crate::merge::UnionError;
-use crate::message::{Checksum, Shares, ToAgents, ToCoordinator};
+use crate::message::{Checksum, SetUp, Shares, ToAgents, ToCoordinator};
 use crate::probe::{ClockOffset, spread};
 
 /// Time between two calls for agents.
@@ -296,14 +296,14 @@ impl Coordinator {
     }
 
     /// What comes before the start is done, or has failed; its result goes to all agents.
-    pub fn set_up(&mut self, outcome: Result<Option<String>, UnionError>, now: Instant) {
+    pub fn set_up(&mut self, outcome: Result<SetUp, UnionError>, now: Instant) {
         if self.state != State::SettingUp {
             return;
         }
         // They were not listened to meanwhile.
         self.excuse_silence(now);
         match outcome {
-            Ok(data) => self.start(data, now),
+            Ok(set_up) => self.start(set_up, now),
             Err(error) => self.fail(NotStarted::SetUp(with_causes(&error))),
         }
     }
@@ -396,7 +396,7 @@ impl Coordinator {
         offsets.collect()
     }
 
-    fn start(&mut self, data: Option<String>, now: Instant) {
+    fn start(&mut self, set_up: SetUp, now: Instant) {
         let offsets = self.offsets();
         let spread = spread(&offsets);
         let start = now.saturating_duration_since(self.epoch) + LEAD;
@@ -411,8 +411,12 @@ impl Coordinator {
             spread,
             start: now + LEAD,
         }));
-        self.outputs
-            .push(CoordinatorOutput::Log(ToAgents::Start { at_us, data }));
+        self.outputs.push(CoordinatorOutput::Log(ToAgents::Start {
+            at_us,
+            // The loop, which has a clock, sets it.
+            unix_us: 0,
+            set_up,
+        }));
         self.state = State::Running;
     }
 

@@ -10,9 +10,9 @@ use plimsoll_load::{PartReport, RunPlan, Standing, Union, UnionEnd, UnionSecond}
 use plimsoll_model::{AgentStanding, RunSummary, Threshold};
 use plimsoll_observe::{AttachError, NamedTarget, SampleSource};
 
-use self::parts::PartSums;
+pub use self::parts::{PartSums, together};
 use crate::coordinator::{MemberEnd, MemberSecond};
-use crate::message::{Checksum, Counted, FiguresError, Shares};
+use crate::message::{Checksum, Counted, FiguresError, SetUp, Shares};
 
 /// Why the figures of agents cannot be merged.
 #[derive(Debug, thiserror::Error)]
@@ -36,9 +36,15 @@ pub enum UnionError {
 
 /// Merges what agents count. An error of [`merge_second`](Self::merge_second) means that the figures are not those of such a run.
 pub trait Merger {
-    /// Does what comes before the start, when all agents are ready. Its result goes to all of them.
-    fn set_up(&mut self) -> Result<Option<String>, UnionError> {
-        Ok(None)
+    /// Does what comes before the start, when all agents are ready. The data of its result go to all of them.
+    fn set_up(&mut self) -> Result<SetUp, UnionError> {
+        Ok(SetUp::default())
+    }
+
+    /// In place of that, for a run that a coordinator before this one has started.
+    fn take_over(&mut self, set_up: &SetUp, started: SystemTime) -> Result<(), UnionError> {
+        let _ = (set_up, started);
+        Ok(())
     }
 
     /// The run starts.
@@ -143,7 +149,7 @@ impl<'a> LoadMerger<'a> {
         let mut summary = union.finish(&complete, self.observed, end);
         summary.agents = self.parts?.figures(members, &reports);
         let warnings = &mut summary.conditions.warnings;
-        warnings.extend(parts::together(&summary.agents));
+        warnings.extend(together(&summary.agents));
         let lacks = members.iter().filter_map(MemberEnd::lack);
         let lacks: Vec<_> = lacks.map(|lack| format!("incomplete: {lack}")).collect();
         warnings.splice(0..0, lacks);
@@ -152,9 +158,9 @@ impl<'a> LoadMerger<'a> {
 }
 
 impl Merger for LoadMerger<'_> {
-    fn set_up(&mut self) -> Result<Option<String>, UnionError> {
+    fn set_up(&mut self) -> Result<SetUp, UnionError> {
         self.observe()?;
-        Ok(None)
+        Ok(SetUp::default())
     }
 
     fn begin(&mut self, shares: &Shares, started: SystemTime) {

@@ -9,6 +9,8 @@ mod checksum;
 
 mod counted;
 
+mod exchanges;
+
 mod report;
 
 mod script;
@@ -160,8 +162,10 @@ pub enum ToAgents {
     Start {
         /// Microseconds on the clock of each agent.
         at_us: BTreeMap<String, u64>,
-        /// What came of the work before the start: the result of a script's `setup()` as JSON.
-        data: Option<String>,
+        /// The same moment in microseconds since 1970, for a coordinator that goes on with the run.
+        unix_us: u64,
+        /// What came of the work before the start.
+        set_up: SetUp,
     },
     /// The coordinator is there.
     Beat,
@@ -174,6 +178,22 @@ pub enum ToAgents {
     },
     /// The coordinator has all that it waits for, or waits no longer: agents leave the run.
     Leave,
+}
+
+/// What was done before the start of a run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SetUp {
+    /// What agents get of it: the result of a script's `setup()` as JSON.
+    pub data: Option<String>,
+    /// How long it took, in microseconds.
+    pub took_us: u64,
+    /// Why it marked the run as failed, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+    /// What it measured, for a coordinator that goes on with the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub figures: Option<Box<ScriptFigures>>,
 }
 
 /// Messages of an agent.

@@ -60,6 +60,7 @@ mod summary;
 
 pub use crate::line_source::LineSource;
 pub use crate::metrics::checks::PartCheck;
+pub use crate::metrics::servers::{ObservedServers, RunServers};
 pub use crate::options::duration::parse as parse_script_duration;
 pub use crate::options::go_duration;
 pub use crate::options::{Options, OptionsError, Overrides, SummaryMode};
@@ -70,7 +71,9 @@ pub use crate::run::exit_code::ExitCode;
 pub use crate::run::inspect::{InspectedScript, inspect};
 pub use crate::run::invocation::{ExchangeRecording, Invocation, OnPlan, Outcome, Output};
 pub use crate::run::once::{LINES, OnceVerdict, run_once};
-pub use crate::run::parts::{PartFigures, ScriptPart, ScriptParts, ScriptUnion};
+pub use crate::run::parts::{
+    PartFigures, PartsEnd, PreparedParts, ScriptPart, ScriptParts, ScriptUnion,
+};
 pub use crate::run::plan::{RunNeeds, ScenarioNeeds};
 pub use crate::run::progress::{RecentFigures, RunProgress, ScenarioStatus, TrendFigures};
 pub use crate::run::run;

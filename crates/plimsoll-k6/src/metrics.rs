@@ -4,8 +4,10 @@ pub(crate) mod thresholds;
 
 pub(crate) mod checks;
 
+pub(crate) mod servers;
+
 use plimsoll_load::scenario::metric::Trend;
-use plimsoll_load::scenario::{Contains, MetricError, MetricId, MetricKind, Registry};
+use plimsoll_load::scenario::{Contains, MetricError, MetricId, MetricKind, Registry, Sink, Sinks};
 
 macro_rules! built_in {
     ($($field:ident $kind:ident $contains:ident;)*) => {
@@ -56,6 +58,19 @@ built_in! {
     grpc_streams Counter Default;
     grpc_streams_msgs_sent Counter Default;
     grpc_streams_msgs_received Counter Default;
+}
+
+/// What a counter of whole things has come to.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "it counts things"
+)]
+pub(crate) fn counted(sinks: &Sinks, counter: MetricId) -> u64 {
+    match sinks.series(sinks.registry().metric(counter).series) {
+        Some(Sink::Counter(sum)) => *sum as u64,
+        _ => 0,
+    }
 }
 
 /// A figure of a trend.

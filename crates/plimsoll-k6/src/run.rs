@@ -47,6 +47,8 @@ use self::consumers::Consumers;
 use self::invocation::{Invocation, Outcome};
 use self::iterations::{SIGNAL, started};
 use self::preparation::Preparation;
+use crate::metrics::counted;
+use crate::metrics::servers::RunServers;
 use crate::metrics::thresholds::Thresholds;
 use crate::options::SummaryMode;
 use crate::output::samples::SampleWriter;
@@ -126,6 +128,10 @@ impl Preparation<'_> {
         let took = shared.duration(SystemClock.now());
         enter(Phase::Ended);
         total.merge(&self.calls.worker.sinks.borrow());
+        let costs = match invocation.servers {
+            RunServers::Here(servers) => servers.end(counted(&total, shared.built_in.http_reqs)),
+            RunServers::None | RunServers::Elsewhere => Vec::new(),
+        };
         let rest = self.calls.worker.sinks.borrow_mut().take_points();
         consumers.hand_over_points(&rest, started(&shared));
         let (breakdown, has_failed) = consumers.finish(&shared.log);
@@ -133,6 +139,7 @@ impl Preparation<'_> {
             exit.get_or_insert(ExitCode::Other);
         }
         self.thresholds.judge_at_end(&total, took);
+        self.thresholds.judge_servers(&costs, &mut total, took);
         let facts = summary::Facts {
             options: &shared.options,
             checks: &shared.checks.root(),
@@ -180,6 +187,7 @@ impl Preparation<'_> {
             data: Some(summary),
             recorded: iterated.recorded,
             cautions: iterated.cautions,
+            report: iterated.report,
             message: message
                 .or_else(|| error.map(|error| error.to_string()))
                 .unwrap_or_default(),

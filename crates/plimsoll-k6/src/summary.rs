@@ -93,11 +93,16 @@ fn add(facts: &Facts<'_>, metrics: &mut Map<String, Value>, metric: &Metric) {
         if sink.is_none() && !has_judged {
             continue;
         }
-        let none = Sink::for_metric(metric);
+        let values = match sink {
+            Some(sink) => values(facts, sink),
+            // A server that was not observed all the time did not spend 0.
+            None if facts.thresholds.judges_server(&metric.name) => json!({}),
+            None => values(facts, &Sink::for_metric(metric)),
+        };
         let mut entry = json!({
             "type": metric.kind.name(),
             "contains": metric.contains.name(),
-            "values": values(facts, sink.unwrap_or(&none)),
+            "values": values,
         });
         if let Some(judged) = judged {
             let thresholds = judged.thresholds.iter();

@@ -24,7 +24,11 @@ mod exchanges;
 
 mod left_out;
 
+mod part;
+
 mod run;
+
+mod union;
 
 mod worker;
 
@@ -38,12 +42,14 @@ pub use self::metric::{
     Contains, Metadata, Metric, MetricError, MetricId, MetricKind, Point, Points, Registry,
     SeriesFigures, SeriesId, Sink, Sinks, SubMetric, Tag,
 };
+pub use self::part::{ExchangeSecond, FirstRequest, PartExchanges};
 pub use self::progress::{ScenarioCounts, ScenarioProgress, TestProgress};
 pub use self::run::{
-    Abort, Scenario, ScenarioError, ScenarioFigures, ScenarioHooks, ScenarioRun, ScenarioTick,
-    run_scenarios,
+    Abort, JudgedRun, Scenario, ScenarioError, ScenarioFigures, ScenarioHooks, ScenarioRun,
+    ScenarioTick, run_scenarios,
 };
 pub use self::segment::{Segment, SegmentError};
+pub use self::union::{ExchangeUnion, ExchangeUnionEnd};
 pub use self::workload::{
     Iteration, IterationEnd, LocalFuture, UserError, UserId, VirtualUsers, WorkerState, Workload,
     Workloads,

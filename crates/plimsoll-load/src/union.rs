@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use plimsoll_model::{Clock, CpuTime, Moment, ResourceSample, RunSummary, Threshold, Tick};
 use plimsoll_wire::SystemClock;
@@ -139,44 +139,75 @@ impl Union {
         let stopped = reports.iter().map(|report| report.stopped).max();
         let stopped = stopped.or(last_tick.map(|tick| tick.at));
         let window = window_until(&self.plan, stopped, end.is_early || end.is_interrupted);
-        let shares = reports.iter().map(|report| ThreadShare {
-            cpu_percent: report.busiest_worker_percent,
-            run_delay: report.run_delay,
-            stalls: report.stalls,
-        });
-        let peaks = reports.iter().map(|report| report.peak_memory_bytes);
         let measured = Measured {
             ticks: self.ticks,
             window,
-            worst_worker: shares.fold(ThreadShare::default(), ThreadShare::worse),
-            observed: Observed {
-                target: None,
-                generator: None,
-                throttled: reports.iter().filter_map(|report| report.throttled).max(),
-                samples: Samples {
-                    generator_peak_memory_bytes: peaks.sum(),
-                    ..Samples::default()
-                },
-                named: self.observers.stop(),
-            },
+            worst_worker: worst_share(reports),
+            observed: observed_by_parts(reports, self.observers.stop()),
             target: None,
             named: observed,
             conditions: self.before.after(end.facts),
             interrupted: end.is_interrupted,
         };
         let mut summary = summarise(&self.plan, self.collector.finish(), measured);
-        // Neither the load nor the processor time is of this machine.
-        summary.conditions.warnings = hazards::observed(&summary.observed);
-        let cpu = reports.iter().filter_map(|report| report.cpu);
-        summary.generator.cost.cpu = cpu.fold(CpuTime::default(), |sum, cpu| sum + cpu);
-        summary.generator.cost.window = window;
-        // Many parts at leisure do not hide one that was the limit, and one that waited does not make a limit of all.
-        summary.generator.saturated = reports.iter().find_map(|report| report.saturated);
+        attribute_to_parts(&mut summary, reports);
         summary.thresholds = self.judge.verdicts(&summary);
         let stream_limits = reports.iter().filter_map(|report| report.stream_limit);
         let surplus = reports.iter().map(|report| report.surplus).sum();
         warn(&self.plan, &mut summary, stream_limits.min(), surplus);
         summary
+    }
+}
+
+/// The worst share that a worker of any part had.
+pub(crate) fn worst_share(reports: &[&PartReport]) -> ThreadShare {
+    let shares = reports.iter().map(|report| ThreadShare {
+        cpu_percent: report.busiest_worker_percent,
+        run_delay: report.run_delay,
+        stalls: report.stalls,
+    });
+    shares.fold(ThreadShare::default(), ThreadShare::worse)
+}
+
+/// What was observed of a run that other processes made: nothing of this one is part of it.
+///
+/// - `named`: samples of the servers that were observed by name.
+pub(crate) fn observed_by_parts(reports: &[&PartReport], named: Vec<Samples>) -> Observed {
+    let peaks = reports.iter().map(|report| report.peak_memory_bytes);
+    Observed {
+        target: None,
+        generator: None,
+        throttled: longest_throttled(reports),
+        samples: Samples {
+            generator_peak_memory_bytes: peaks.sum(),
+            ..Samples::default()
+        },
+        named,
+    }
+}
+
+/// The longest time for which a limit on processor time stopped a part.
+pub(crate) fn longest_throttled(reports: &[&PartReport]) -> Option<Duration> {
+    reports.iter().filter_map(|report| report.throttled).max()
+}
+
+/// Makes the generator of a summary that of the parts.
+pub(crate) fn attribute_to_parts(summary: &mut RunSummary, reports: &[&PartReport]) {
+    // Neither the load nor the processor time is of this machine.
+    summary.conditions.warnings = hazards::observed(&summary.observed);
+    let cpu = reports.iter().filter_map(|report| report.cpu);
+    summary.generator.cost.cpu = cpu.fold(CpuTime::default(), |sum, cpu| sum + cpu);
+    summary.generator.cost.window = summary.window;
+    // Many parts at leisure do not hide one that was the limit, and one that waited does not make a limit of all.
+    summary.generator.saturated = reports.iter().find_map(|report| report.saturated);
+}
+
+/// The same moment on the clock that durations are measured by.
+pub(crate) fn instant_of(time: SystemTime) -> Instant {
+    let (now, wall) = (SystemClock.now(), SystemClock.wall());
+    match time.duration_since(wall) {
+        Ok(ahead) => now + ahead,
+        Err(error) => now.checked_sub(error.duration()).unwrap_or(now),
     }
 }
 
@@ -195,11 +226,7 @@ impl Observers {
         observed: Vec<(String, Box<dyn SampleSource>)>,
         started: SystemTime,
     ) -> Self {
-        let (now, wall) = (SystemClock.now(), SystemClock.wall());
-        let start = match started.duration_since(wall) {
-            Ok(ahead) => now + ahead,
-            Err(error) => now.checked_sub(error.duration()).unwrap_or(now),
-        };
+        let start = instant_of(started);
         let begin = start + plan.warm_up;
         let mut due = vec![begin];
         due.extend(plan.stop.duration.map(|duration| begin + duration));

@@ -1,9 +1,11 @@
 //! nginx's own tests, with `plimsoll` in nginx's place: its configurations are imported and served.
 //!
 //! The checkout is the repository `nginx-tests`. Each file runs twice, in a network namespace of its own: with nginx, whose
-//! passing cases are the ones that count, and with a stand-in for nginx's command line. Two habits of the suite's helper have
-//! nothing to do with what is tested and are changed for both: heads of requests end lines with a bare LF, and names of fields
-//! are compared letter by letter.
+//! passing cases are the ones that count, and with a stand-in for nginx's command line. Three habits of the suite's helper
+//! have nothing to do with what is tested and are changed for both: heads of requests end lines with a bare LF, names of fields are
+//! compared letter by letter, and the TCP port beside one of QUIC is kept as a lock.
+
+mod reference;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,16 +28,14 @@ const PASSING: &str = include_str!("nginx_tests/passing.txt");
 const LEFT_OUT: &str = "^(mail_|imap|pop3|smtp|js_|perl|ssl_engine|image_filter)";
 
 /// What the suite needs beside nginx.
-const NEEDED: [Package; 4] = [
-    packages::NGINX,
-    Package {
-        program: "/usr/lib/nginx/modules/ngx_stream_module.so",
-        name: "libnginx-mod-stream libnginx-mod-stream-geoip libnginx-mod-http-geoip libnginx-mod-http-image-filter \
-               libnginx-mod-http-xslt-filter libnginx-mod-http-perl libnginx-mod-mail",
-    },
+const NEEDED: [Package; 3] = [
     Package {
         program: "/usr/share/perl5/IO/Socket/SSL.pm",
         name: "libio-socket-ssl-perl libcryptx-perl libfcgi-perl libscgi-perl libcache-memcached-perl",
+    },
+    Package {
+        program: "/usr/share/perl5/Protocol/WebSocket.pm",
+        name: "libprotocol-websocket-perl",
     },
     Package {
         program: "memcached",
@@ -53,7 +53,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Results, Failure> {
         .and_then(|()| fs::set_permissions(&stand_in, fs::Permissions::from_mode(0o755)))
         .map_err(|error| error.to_string())?;
     let files = files(&suite)?;
-    let nginx = packages::find("nginx", &[]).ok_or("nginx is not installed")?;
+    let nginx = reference::build(bench.checkout, &bench.target)?;
     let cases = Mutex::new(BTreeMap::new());
     let next = AtomicUsize::new(0);
     // Tests wait more than they compute.
@@ -121,10 +121,10 @@ fn judge(cases: &BTreeMap<String, bool>, bench: &Bench<'_>) -> Result<Results, F
     Ok(results)
 }
 
-/// Copies the suite, with both habits of its helper changed.
+/// Copies the suite, with the habits of its helper changed.
 fn prepare(checkout: &Path, suite: &Path) -> Outcome {
     let copied = Command::new("cp")
-        .args(["-r", "--"])
+        .args(["-rL", "--"])
         .args([checkout, suite])
         .status();
     if !copied.is_ok_and(|it| it.success()) {
@@ -146,6 +146,13 @@ fn prepare(checkout: &Path, suite: &Path) -> Outcome {
         end,
         &format!("{}{end}", include_str!("nginx_tests/names.pl")),
     );
+    // It keeps the TCP port of the same number as a lock, which a server of HTTP/3 listens on, too. A namespace needs none.
+    let lock = "\t\tsocket => $lock\n";
+    let no_lock = "\t\tsocket => $opts{udp} && $0 =~ /h3_|quic/ ? undef : $lock\n";
+    if text.matches(lock).count() != 1 {
+        return Err(format!("{} is another one than expected", helper.display()).into());
+    }
+    let text = text.replace(lock, no_lock);
     fs::write(&helper, text).map_err(|error| error.to_string().into())
 }
 
@@ -182,8 +189,7 @@ impl Program<'_> {
             .current_dir(self.suite)
             .env("TEST_NGINX_BINARY", program)
             .env("TEST_NGINX_GLOBALS", " user root; ")
-            .env("TEST_NGINX_MODULES", "/usr/lib/nginx/modules")
-            .env("NGINX", self.nginx)
+            .env("REFERENCE", self.nginx)
             .env("PLIMSOLL", self.plimsoll)
             .output();
         let output = output.map_or_else(|_| Vec::new(), |it| it.stdout);

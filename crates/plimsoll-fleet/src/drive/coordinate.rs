@@ -16,7 +16,8 @@ use crate::coordinator::{
 };
 use crate::merge::{Merger, UnionError};
 use crate::message::{
-    Instances, MessageError, RunNames, Shares, ToAgents, ToCoordinator, decode, encode_signed,
+    Instances, MessageError, RunNames, SetUp, Shares, ToAgents, ToCoordinator, decode,
+    encode_signed,
 };
 use crate::order::{Argument, OrderFile, RunOrder, Work};
 use crate::transport::{Delivered, FleetTransport, Subscription, TransportError};
@@ -115,6 +116,9 @@ pub enum FleetError {
     /// The log cannot be understood.
     #[error(transparent)]
     Delivered(#[from] MessageError),
+    /// What came before the start cannot be taken over.
+    #[error("the run cannot go on")]
+    SetUp(#[source] UnionError),
 }
 
 /// A run that has started, as its log has it.
@@ -122,6 +126,10 @@ pub enum FleetError {
 pub struct FoundRun {
     /// What is run, and who makes which part.
     pub order: RunOrder,
+    /// When it started.
+    pub started: SystemTime,
+    /// What came of the work before that.
+    pub set_up: SetUp,
     /// Whether it was stopped before its time.
     pub is_stopping: bool,
 }
@@ -134,7 +142,7 @@ pub fn find_run(transport: &dyn FleetTransport, run: &str) -> Result<FoundRun, F
     let _reading = transport
         .follow_log(&names.log(), &names.log_to_agents(), deliver)
         .map_err(|_| FleetError::NoRun(run.to_owned()))?;
-    let (mut order, mut has_started, mut is_stopping) = (None, false, false);
+    let (mut order, mut start, mut is_stopping) = (None, None, false);
     // There are three of them at most, one behind the other.
     while let Ok(message) = inbox.recv_timeout(LOG_WAIT) {
         // A message that is not a coordinator's does not end the run.
@@ -148,13 +156,20 @@ pub fn find_run(transport: &dyn FleetTransport, run: &str) -> Result<FoundRun, F
                 let read = serde_json::from_str(&text);
                 order = Some(read.map_err(|error| MessageError::Form(error.to_string()))?);
             }
-            ToAgents::Start { .. } => has_started = true,
+            ToAgents::Start {
+                unix_us, set_up, ..
+            } => start = Some((unix_us, set_up)),
             ToAgents::Stop { .. } => is_stopping = true,
             _ => {}
         }
     }
-    match (order, has_started) {
-        (Some(order), true) => Ok(FoundRun { order, is_stopping }),
+    match (order, start) {
+        (Some(order), Some((unix_us, set_up))) => Ok(FoundRun {
+            order,
+            started: SystemTime::UNIX_EPOCH + Duration::from_micros(unix_us),
+            set_up,
+            is_stopping,
+        }),
         _ => Err(FleetError::NeverStarted(run.to_owned())),
     }
 }
@@ -193,6 +208,8 @@ struct Driver<'a> {
     is_asked: bool,
     urgent_since: Option<Instant>,
     is_early: bool,
+    /// Once it has.
+    started: SystemTime,
 }
 
 impl<'a> Driver<'a> {
@@ -243,12 +260,14 @@ impl<'a> Driver<'a> {
             is_asked: false,
             urgent_since: None,
             is_early: run.attached.as_ref().is_some_and(|found| found.is_stopping),
+            started: SystemTime::UNIX_EPOCH,
             run,
         };
         if let Some(found) = &driver.run.attached {
             let shares = found.order.shares.clone();
-            let made = SystemTime::UNIX_EPOCH + Duration::from_secs(found.order.made_at);
-            driver.merger.begin(&shares, made);
+            let taken = driver.merger.take_over(&found.set_up, found.started);
+            taken.map_err(FleetError::SetUp)?;
+            driver.merger.begin(&shares, found.started);
             let agents = shares.len();
             (driver.run.on_note)(&Note::Attached { agents });
         }
@@ -339,8 +358,8 @@ impl<'a> Driver<'a> {
                     CoordinatorOutput::Note(note) => {
                         if let Note::Starting { start, .. } = note {
                             let ahead = start.saturating_duration_since(SystemClock.now());
-                            let started = SystemClock.wall() + ahead;
-                            self.merger.begin(&self.shares, started);
+                            self.started = SystemClock.wall() + ahead;
+                            self.merger.begin(&self.shares, self.started);
                         }
                         self.is_early |= matches!(note, Note::Lost { goes_on: false, .. });
                         (self.run.on_note)(&note);
@@ -356,7 +375,11 @@ impl<'a> Driver<'a> {
         drop(self.transport.publish(subject, payload));
     }
 
-    fn log(&mut self, message: ToAgents) -> Result<(), FleetError> {
+    fn log(&mut self, mut message: ToAgents) -> Result<(), FleetError> {
+        if let ToAgents::Start { unix_us, .. } = &mut message {
+            let since = self.started.duration_since(SystemTime::UNIX_EPOCH);
+            *unix_us = u64::try_from(since.unwrap_or_default().as_micros()).unwrap_or(u64::MAX);
+        }
         self.logged += 1;
         let id = format!("{}-{}", self.sender, self.logged);
         let is_stop = matches!(message, ToAgents::Stop { .. });
@@ -411,9 +434,9 @@ impl<'a> Driver<'a> {
                 outcome
             })
         };
-        let outcome = outcome.and_then(|data| match data {
+        let outcome = outcome.and_then(|set_up| match &set_up.data {
             Some(data) if data.len() > MOST_DATA => Err(UnionError::Data(MOST_DATA)),
-            data => Ok(data),
+            _ => Ok(set_up),
         });
         self.coordinator.set_up(outcome, SystemClock.now());
     }

@@ -23,16 +23,17 @@ struct PartSum {
     at: Duration,
 }
 
-/// The parts by the positions of their agents.
+/// What each agent has counted so far, by their positions.
 #[derive(Debug)]
-pub(super) struct PartSums {
+pub struct PartSums {
     sums: Vec<PartSum>,
     standings: Vec<AgentStanding>,
 }
 
 impl PartSums {
+    /// - `shares`: the parts of the agents; their order is that of the positions.
     /// - `empty`: an interval of the run's kind.
-    pub(super) fn new(shares: &Shares, empty: &Interval) -> Self {
+    pub fn new(shares: &Shares, empty: &Interval) -> Self {
         let standings = shares.iter().map(|(name, share)| AgentStanding {
             name: name.clone(),
             workers: share.workers,
@@ -49,11 +50,12 @@ impl PartSums {
     }
 
     /// How the agents stand, by their names.
-    pub(super) fn standings(&self) -> &[AgentStanding] {
+    pub fn standings(&self) -> &[AgentStanding] {
         &self.standings
     }
 
-    pub(super) fn add(&mut self, second: &UnionSecond) {
+    /// Adds a second of an agent.
+    pub fn add(&mut self, second: &UnionSecond) {
         let (sum, standing) = (
             &mut self.sums[second.part],
             &mut self.standings[second.part],
@@ -73,7 +75,8 @@ impl PartSums {
         standing.is_over |= second.is_last;
     }
 
-    pub(super) fn give_up(&mut self, part: usize) {
+    /// No more comes of an agent.
+    pub fn give_up(&mut self, part: usize) {
         let standing = &mut self.standings[part];
         standing.is_lost |= !standing.is_over;
         standing.is_over = true;
@@ -81,7 +84,9 @@ impl PartSums {
     }
 
     /// The agents of the summary, in the order of `members`.
-    pub(super) fn figures(
+    ///
+    /// - `reports`: of the same agents.
+    pub fn figures(
         self,
         members: &[MemberEnd],
         reports: &[Option<PartReport>],
@@ -110,7 +115,7 @@ impl PartSums {
 const MOST_NAMES: usize = 5;
 
 /// The cautions of all agents: one that several have is written once, with their names.
-pub(super) fn together(agents: &[AgentFigures]) -> Vec<String> {
+pub fn together(agents: &[AgentFigures]) -> Vec<String> {
     let mut all: Vec<(&str, Vec<&str>)> = Vec::new();
     for agent in agents {
         for caution in &agent.cautions {

@@ -114,7 +114,7 @@ impl Checksum {
         }
     }
 
-    /// That of the figures of a script: its iterations, and the samples of its rates and trends.
+    /// That of the figures of a script: its iterations, the samples of its rates and trends, and the exchanges of each second.
     pub fn of_script(figures: &ScriptFigures) -> Self {
         let mut checksum = Self::default();
         let mut digest = Digest::default();
@@ -130,6 +130,9 @@ impl Checksum {
             let name = name.fold(0, |hash, byte| mixed(hash ^ u64::from(byte)));
             record.counted(|place, count| digest.count(name, place, count));
         }
+        if let Some(exchanges) = figures.exchanges_record() {
+            exchanges.counted(|place, count| digest.count(EXCHANGES, place, count));
+        }
         checksum.digest = digest.sum;
         checksum
     }
@@ -142,6 +145,9 @@ impl Checksum {
         self.digest = self.digest.wrapping_add(other.digest);
     }
 }
+
+/// The kind of what is counted of exchanges: names of metrics have other ones.
+const EXCHANGES: u64 = 1;
 
 #[derive(Debug, Default)]
 struct Digest {

@@ -139,7 +139,7 @@ struct EventsRecord {
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct RequestRecord {
+pub(super) struct RequestRecord {
     ok: u64,
     failed: u64,
     aborted: u64,
@@ -222,17 +222,22 @@ impl Figures {
             lag: write(&interval.lag),
             in_flight: interval.in_flight,
             requests: interval.requests.as_ref().map(|requests| {
-                let requests = requests.iter().map(|request| RequestRecord {
-                    ok: request.ok,
-                    failed: request.failed,
-                    aborted: request.aborted,
-                    error_statuses: request.error_statuses,
-                    unmet: request.unmet,
-                    latency: TimesRecord::from_times(&request.latency),
-                });
-                requests.collect()
+                let requests = requests.iter();
+                requests.map(RequestRecord::from_figures).collect()
             }),
         }
+    }
+
+    /// Exchanges begun and complete.
+    pub(super) fn begun(&self) -> (u64, u64) {
+        (self.counts.started, self.counts.ok)
+    }
+
+    /// An interval of the kind that they are of, with them.
+    pub(super) fn read(&self) -> Result<Interval, FiguresError> {
+        let mut interval = Interval::new(0, self.from_intended.is_some());
+        self.add_to(&mut interval)?;
+        Ok(interval)
     }
 
     /// Adds them to `interval`.
@@ -422,7 +427,19 @@ impl FailureRecord {
 }
 
 impl RequestRecord {
-    fn read(&self) -> Result<RequestFigures, FiguresError> {
+    /// Without the name.
+    pub(super) fn from_figures(request: &RequestFigures) -> Self {
+        Self {
+            ok: request.ok,
+            failed: request.failed,
+            aborted: request.aborted,
+            error_statuses: request.error_statuses,
+            unmet: request.unmet,
+            latency: TimesRecord::from_times(&request.latency),
+        }
+    }
+
+    pub(super) fn read(&self) -> Result<RequestFigures, FiguresError> {
         Ok(RequestFigures {
             name: String::new(),
             ok: self.ok,

@@ -67,13 +67,14 @@ impl AgentReport {
 
     /// The report of a script.
     ///
-    /// - `stopped`: when it ended, since the start.
+    /// - `report`: of the generator, if it came to its end.
+    /// - `stopped`: when the script ended, since the start.
     /// - `late`: how long after the agreed start it began.
     /// - `abort`: the message, if the script ends the run on all agents.
     /// - `failed`: the message, if the script marks the run as failed.
     pub fn of_script(
-        stopped: Duration,
-        late: Duration,
+        report: Option<&PartReport>,
+        (stopped, late): (Duration, Duration),
         abort: Option<String>,
         failed: Option<String>,
     ) -> Self {
@@ -82,7 +83,7 @@ impl AgentReport {
             late_us: micros(late),
             abort,
             failed,
-            ..Self::default()
+            ..report.map(Self::from_part).unwrap_or_default()
         }
     }
 

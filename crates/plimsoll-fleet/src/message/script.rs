@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use plimsoll_load::scenario::metric::{GaugeSink, RateSink, Trend, TrendParts};
-use plimsoll_load::scenario::{Contains, MetricKind, ScenarioCounts, SeriesFigures, Sink};
+use plimsoll_load::scenario::{
+    Contains, MetricKind, PartExchanges, ScenarioCounts, SeriesFigures, Sink,
+};
 use serde::{Deserialize, Serialize};
 
+use super::exchanges::ExchangesRecord;
 use super::figures::FiguresError;
 
 /// What virtual users of an agent have measured since its last tick.
@@ -19,6 +22,9 @@ pub struct ScriptFigures {
     pub groups: Vec<String>,
     /// By name: active, initialised, completed, interrupted and aborted.
     scenarios: Vec<(String, [u64; 5])>,
+    /// Absent if exchanges are not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exchanges: Option<Box<ExchangesRecord>>,
 }
 
 /// A check with its results.
@@ -90,11 +96,13 @@ const CONTENTS: [Contains; 3] = [Contains::Default, Contains::Time, Contains::Da
 impl ScriptFigures {
     /// - `series`: aggregates since the last tick.
     /// - `checks`, `groups`: since the start of the run.
+    /// - `exchanges`: since the last tick, if they are recorded.
     pub fn new(
         series: &[SeriesFigures],
         checks: Vec<CheckFigures>,
         groups: Vec<String>,
         scenarios: &[(String, ScenarioCounts)],
+        exchanges: Option<&PartExchanges>,
     ) -> Self {
         let scenarios = scenarios.iter().map(|(name, counts)| {
             let ScenarioCounts {
@@ -112,7 +120,19 @@ impl ScriptFigures {
             checks,
             groups,
             scenarios: scenarios.collect(),
+            exchanges: exchanges.map(|it| Box::new(ExchangesRecord::from_part(it))),
         }
+    }
+
+    /// The exchanges, if they are recorded.
+    pub fn exchanges(&self) -> Result<Option<PartExchanges>, FiguresError> {
+        let record = self.exchanges.as_ref();
+        record.map(|record| record.read()).transpose()
+    }
+
+    /// The record of the exchanges.
+    pub(super) fn exchanges_record(&self) -> Option<&ExchangesRecord> {
+        self.exchanges.as_deref()
     }
 
     /// The aggregates.

@@ -263,7 +263,13 @@ fn messages_survive_and_other_versions_are_refused() {
     assert_eq!(read.body, body);
     let start = ToAgents::Start {
         at_us: BTreeMap::from([("a".to_owned(), u64::MAX)]),
-        data: Some("{}".to_owned()),
+        unix_us: 7,
+        set_up: SetUp {
+            data: Some("{}".to_owned()),
+            took_us: 8,
+            failed: Some("no stock".to_owned()),
+            figures: Some(Box::default()),
+        },
     };
     let read = decode::<ToAgents>(&encode("run", start.clone())).unwrap();
     assert_eq!(read.body, start);
@@ -289,7 +295,11 @@ fn messages_of_a_coordinator_are_known_by_its_key_and_for_one_run() {
     let keys = TrustedKeys::parse("-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n").unwrap();
     let start = ToAgents::Start {
         at_us: [("one".to_owned(), 5)].into(),
-        data: Some("{\"a\":1}".to_owned()),
+        unix_us: 6,
+        set_up: SetUp {
+            data: Some("{\"a\":1}".to_owned()),
+            ..SetUp::default()
+        },
     };
     let envelope = |payload: &[u8]| decode::<ToAgents>(payload).unwrap();
     let signed = envelope(&encode_signed("run", start.clone(), Some(&key)));

@@ -9,7 +9,7 @@ use plimsoll_wire::SystemClock;
 use super::{figures, one_request};
 use crate::agent::{Agent, AgentOutput};
 use crate::coordinator::{Coordinator, CoordinatorOutput, Ending, FleetPlan, MemberEnd, Note};
-use crate::message::{AgentReport, Checksum, Instances, Shares, ToAgents, ToCoordinator};
+use crate::message::{AgentReport, Checksum, Instances, SetUp, Shares, ToAgents, ToCoordinator};
 
 /// A run that takes longer than this never ends.
 const MOST: Duration = Duration::from_hours(1);
@@ -252,7 +252,11 @@ impl World {
             }
             Event::SetUp => {
                 if let Some(coordinator) = &mut self.coordinator {
-                    coordinator.set_up(Ok(Some("data".to_owned())), now);
+                    let set_up = SetUp {
+                        data: Some("data".to_owned()),
+                        ..SetUp::default()
+                    };
+                    coordinator.set_up(Ok(set_up), now);
                 }
             }
             Event::Prepared { agent } => {

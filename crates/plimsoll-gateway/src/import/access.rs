@@ -14,7 +14,7 @@ use super::real_ip::is_of_place;
 use super::scope::Scope;
 use super::toml::Keys;
 use super::upstreams::Upstreams;
-use super::variants::is_guard;
+use super::variants::{is_guard, is_limit};
 
 /// Clients that the address rules of a location let in.
 #[derive(Debug)]
@@ -93,13 +93,7 @@ pub(super) fn is_closing(location: &Directive) -> bool {
 
 /// Whether a directive keeps out some or all requests for where it stands.
 pub(super) fn closes(directive: &Directive) -> bool {
-    const NAMES: [&str; 5] = [
-        "deny",
-        "internal",
-        "auth_basic",
-        "auth_request",
-        "limit_except",
-    ];
+    const NAMES: [&str; 4] = ["deny", "internal", "auth_basic", "auth_request"];
     let it = directive;
     let is_error = it.name == "return" && it.argument(0).starts_with(['4', '5']);
     let is_named = NAMES.contains(&it.name.as_str()) && it.argument(0) != "off";
@@ -108,6 +102,7 @@ pub(super) fn closes(directive: &Directive) -> bool {
         || is_named
         || is_withheld
         || fates::is_withholding(it)
+        || is_limit(it)
         || (it.name == "if" && is_guard(it))
         || (it.name == "try_files" && is_refusal(it.arguments.last().map_or("", String::as_str)))
 }

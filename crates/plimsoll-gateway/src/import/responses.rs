@@ -49,6 +49,8 @@ pub(super) fn files(
         let mut respond = Keys::default();
         respond.text("file", &file);
         respond.text("type", media_type(&file));
+        // nginx starts without it.
+        respond.set("optional", "true");
         keys.set("respond", respond.inline());
         return;
     }

@@ -343,6 +343,7 @@ pub(super) fn rules(scope: &Scope<'_>) -> Vec<String> {
         ["internal", "limit_except"]
             .iter()
             .filter_map(|name| scope.own(name))
+            .filter(|it| access::closes(it))
             .map(shown),
     );
     let tried = scope.own("try_files");

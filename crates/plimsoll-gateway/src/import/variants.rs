@@ -92,7 +92,7 @@ pub(super) fn variants(
             _ => {}
         }
     }
-    let methods = own.iter().rev().find(|it| it.name == "limit_except");
+    let methods = own.iter().rev().find(|it| is_limit(it));
     if let Some(methods) = methods.filter(|_| ending.is_some()) {
         is_closed = true;
         notes.add(
@@ -211,6 +211,11 @@ fn conditional(
     } else if !variables.is_empty() {
         setting.push((conditions, variables));
     }
+}
+
+/// Whether it is a `limit_except` that keeps anything from other methods.
+pub(super) fn is_limit(directive: &Directive) -> bool {
+    directive.name == "limit_except" && !directive.block.is_empty()
 }
 
 /// `limit_except` as a condition of the route, and the route for other methods.

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use plimsoll_load::scenario::{MetricId, MetricKind, Registry, SeriesId, Sink, Sinks};
+use plimsoll_load::scenario::{Contains, MetricId, MetricKind, Registry, SeriesId, Sink, Sinks};
+use plimsoll_model::ServerCost;
 
 use crate::metrics::TrendStat;
+use crate::metrics::servers::{self, JudgedServer, ServerMetrics, ServerThresholdError};
 
 /// A threshold as it is written.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +31,8 @@ pub(crate) struct Judged {
     pub(crate) metric: String,
     pub(crate) series: SeriesId,
     kind: MetricKind,
+    /// Of a metric that is no script's.
+    server: Option<JudgedServer>,
     pub(crate) thresholds: Vec<Threshold>,
 }
 
@@ -44,9 +48,18 @@ pub(crate) struct Threshold {
     pub(crate) value: Option<f64>,
 }
 
+/// What a threshold compares.
+#[derive(Debug, Clone, PartialEq)]
+enum Condition {
+    /// The samples of a metric.
+    Samples(SampleCondition),
+    /// A figure of a server.
+    Server(Box<plimsoll_model::Threshold>),
+}
+
 /// `AGG OP NUMBER`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Condition {
+struct SampleCondition {
     aggregation: Aggregation,
     operator: Operator,
     limit: f64,
@@ -73,13 +86,17 @@ enum Operator {
 impl Thresholds {
     /// Checks thresholds against the metrics, and adds the sub-metrics that they name.
     ///
+    /// - `observed`: the names of the observed servers, whose metrics can be named too; `None` if another process judges these.
+    ///
     /// Fails with everything that is wrong.
     pub(crate) fn compile(
         options: &BTreeMap<String, Vec<ThresholdOptions>>,
         registry: &Registry,
+        observed: Option<&[Option<String>]>,
     ) -> Result<Self, Vec<String>> {
         let mut judged: Vec<Judged> = Vec::new();
         let mut errors = Vec::new();
+        let of_servers = ServerMetrics::beside(registry);
         for (metric, thresholds) in options {
             let mut error = |message: String| {
                 errors.push(format!("options.thresholds[\"{metric}\"]: {message}"));
@@ -91,7 +108,35 @@ impl Thresholds {
                     continue;
                 }
             };
-            let id = match registry.find(name) {
+            let server_metric = of_servers.find(name);
+            let mut compiled = Vec::new();
+            let server = match server_metric {
+                None => None,
+                Some(metric) => {
+                    for one in thresholds {
+                        match servers::condition(metric.0, one) {
+                            Ok(condition) => {
+                                let condition = Condition::Server(Box::new(condition));
+                                compiled.push(Threshold::new(one, condition));
+                            }
+                            Err(wrong) => error(wrong.to_string()),
+                        }
+                    }
+                    match found_server(metric, tags.as_ref(), observed) {
+                        Ok(Some(server)) => Some(server),
+                        Ok(None) => continue,
+                        Err(wrong) => {
+                            error(wrong.to_string());
+                            continue;
+                        }
+                    }
+                }
+            };
+            let id = match &server {
+                None => registry.find(name),
+                Some(server) => registry.register(name, MetricKind::Gauge, server.contains()),
+            };
+            let id = match id {
                 Ok(id) => id,
                 Err(unknown) => {
                     error(unknown.to_string());
@@ -103,17 +148,11 @@ impl Thresholds {
                 Some((inner, tags)) => sub_metric(registry, id, inner, tags),
                 None => (name.to_owned(), registry.metric(id).series),
             };
-            let mut compiled = Vec::new();
-            for one in thresholds {
-                match Condition::parse(&one.source, kind) {
-                    Ok(condition) => compiled.push(Threshold {
-                        source: one.source.clone(),
-                        condition,
-                        aborts: one.aborts,
-                        delay: one.delay.unwrap_or_default(),
-                        is_met: true,
-                        value: None,
-                    }),
+            for one in thresholds.iter().filter(|_| server.is_none()) {
+                match SampleCondition::parse(&one.source, kind) {
+                    Ok(condition) => {
+                        compiled.push(Threshold::new(one, Condition::Samples(condition)));
+                    }
                     Err(wrong) => error(wrong.to_string()),
                 }
             }
@@ -123,6 +162,7 @@ impl Thresholds {
                     metric: canonical,
                     series,
                     kind,
+                    server,
                     thresholds: compiled,
                 }),
             }
@@ -134,18 +174,51 @@ impl Thresholds {
         }
     }
 
-    /// Judges all of them while the run goes on; returns whether one that aborts the run failed. Those without samples are met.
+    /// Judges those on metrics of the script while the run goes on; returns whether one that aborts the run failed. Those without
+    /// samples are met.
     ///
     /// - `at`: since the start of the run.
     pub(crate) fn judge(&mut self, sinks: &Sinks, at: Duration) -> bool {
         self.judge_with(sinks, at, None)
     }
 
-    /// Judges all of them for the last time. What has no samples counts as 0, but a rate, which is met: as in k6.
+    /// Judges those on metrics of the script for the last time. What has no samples counts as 0, but a rate, which is met: as in k6.
     ///
     /// - `took`: the whole run.
     pub(crate) fn judge_at_end(&mut self, sinks: &Sinks, took: Duration) {
         self.judge_with(sinks, took, Some(0.0));
+    }
+
+    /// Judges those on servers, and adds their figures to `sinks`. What has no figure was not shown to hold.
+    ///
+    /// - `costs`: of the servers, in the order of their names.
+    /// - `took`: the whole run.
+    pub(crate) fn judge_servers(
+        &mut self,
+        costs: &[Option<ServerCost>],
+        sinks: &mut Sinks,
+        took: Duration,
+    ) {
+        for judged in &mut self.judged {
+            let Some(server) = &judged.server else {
+                continue;
+            };
+            server.add_to(sinks, costs, &judged.metric, took);
+            let measured = server.measured(costs);
+            for threshold in &mut judged.thresholds {
+                let Condition::Server(condition) = &threshold.condition else {
+                    continue;
+                };
+                let value = measured.as_ref().and_then(|it| it.value(condition));
+                threshold.is_met = value.is_some_and(|value| condition.is_met(value));
+            }
+        }
+    }
+
+    /// Whether the metric of that name is one of servers.
+    pub(crate) fn judges_server(&self, metric: &str) -> bool {
+        let mut servers = self.judged.iter().filter_map(|it| it.server.as_ref());
+        servers.any(|server| server.name() == metric)
     }
 
     /// - `nothing`: the value of what has no samples, apart from rates.
@@ -154,13 +227,16 @@ impl Thresholds {
         for judged in &mut self.judged {
             let sink = sinks.series(judged.series);
             for threshold in &mut judged.thresholds {
+                let Condition::Samples(condition) = threshold.condition else {
+                    continue;
+                };
                 let value = match sink {
-                    Some(sink) => threshold.condition.value(sink, at),
+                    Some(sink) => condition.value(sink, at),
                     None if judged.kind == MetricKind::Rate => None,
                     None => nothing,
                 };
                 threshold.value = value;
-                threshold.is_met = value.is_none_or(|value| threshold.condition.holds(value));
+                threshold.is_met = value.is_none_or(|value| condition.holds(value));
                 aborts |= !threshold.is_met && threshold.aborts && at >= threshold.delay;
             }
         }
@@ -171,6 +247,32 @@ impl Thresholds {
     pub(crate) fn are_met(&self) -> bool {
         let mut all = self.judged.iter().flat_map(|judged| &judged.thresholds);
         all.all(|threshold| threshold.is_met)
+    }
+}
+
+impl Threshold {
+    fn new(options: &ThresholdOptions, condition: Condition) -> Self {
+        Self {
+            source: options.source.clone(),
+            condition,
+            aborts: options.aborts,
+            delay: options.delay.unwrap_or_default(),
+            is_met: true,
+            value: None,
+        }
+    }
+}
+
+/// The server of a metric; `None` if another process judges it.
+fn found_server(
+    metric: (plimsoll_model::Metric, Contains),
+    selector: Option<&Selector<'_>>,
+    observed: Option<&[Option<String>]>,
+) -> Result<Option<JudgedServer>, ServerThresholdError> {
+    let tags = selector.map(|(_, tags)| tags);
+    match observed {
+        Some(names) => JudgedServer::find(metric, tags, names).map(Some),
+        None => servers::server_of(metric.0, tags).map(|_| None),
     }
 }
 
@@ -214,7 +316,7 @@ enum SubMetricError {
     EmptyTag(String),
 }
 
-impl Condition {
+impl SampleCondition {
     fn parse(source: &str, kind: MetricKind) -> Result<Self, ThresholdError> {
         let form = || ThresholdError::Form(source.to_owned());
         let start = source.find(['<', '>', '=', '!']).ok_or_else(form)?;
@@ -339,8 +441,6 @@ fn split(written: &str) -> Result<(&str, Option<Selector<'_>>), SubMetricError> 
 mod tests {
     use std::borrow::Cow;
 
-    use plimsoll_load::scenario::Contains;
-
     use super::*;
 
     fn one(source: &str, aborts: bool, delay: u64) -> ThresholdOptions {
@@ -387,7 +487,7 @@ mod tests {
             ),
             ("gauge".to_owned(), vec![one("value>100", false, 0)]),
         ]);
-        let mut thresholds = Thresholds::compile(&options, &registry).unwrap();
+        let mut thresholds = Thresholds::compile(&options, &registry, None).unwrap();
         let mut sinks = Sinks::new(registry.clone());
         let tags = [
             (Cow::Borrowed("c"), Cow::Borrowed("d")),
@@ -451,7 +551,7 @@ mod tests {
             ("rate{z:1,x:y}", "rate<2"),
         ];
         let options = options.map(|(name, it)| (name.to_owned(), vec![one(it, false, 0)]));
-        let thresholds = Thresholds::compile(&BTreeMap::from(options), &registry).unwrap();
+        let thresholds = Thresholds::compile(&BTreeMap::from(options), &registry, None).unwrap();
         let found = thresholds.judged.iter().map(|judged| {
             let sources = judged.thresholds.iter().map(|it| it.source.as_str());
             (judged.metric.as_str(), sources.collect::<Vec<_>>())
@@ -489,7 +589,7 @@ mod tests {
             ("rate{a".to_owned(), vec![]),
             ("rate{a}".to_owned(), vec![]),
         ]);
-        let errors = Thresholds::compile(&options, &registry())
+        let errors = Thresholds::compile(&options, &registry(), None)
             .unwrap_err()
             .join("\n");
         for expected in [

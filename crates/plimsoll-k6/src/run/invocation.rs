@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use plimsoll_client::forward::Speaks;
 use plimsoll_client::{AddressFilter, ProxyRules};
+use plimsoll_load::PartReport;
 use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::scenario::RecordedRun;
 use plimsoll_observe::{NamedTarget, Target};
@@ -18,6 +19,7 @@ use super::exit_code::ExitCode;
 use super::parts::{ScriptPart, ScriptParts};
 use super::plan::RunNeeds;
 use super::progress::RunProgress;
+use crate::metrics::servers::RunServers;
 use crate::options::{Overrides, SummaryMode};
 use crate::output::samples::SampleOutput;
 use crate::output::series::SeriesOutput;
@@ -65,6 +67,8 @@ pub struct Invocation<'a> {
     pub series: Option<RefCell<SeriesOutput>>,
     /// The record for result files; none if absent.
     pub recording: Option<ExchangeRecording<'a>>,
+    /// Servers that are observed meanwhile, for thresholds on what they spend.
+    pub servers: RunServers<'a>,
     /// Gets what the run needs at most, once its options are known and before its virtual users are made. An error ends the run.
     pub on_plan: Option<&'a OnPlan<'a>>,
     /// Gets how far the run is, once a second.
@@ -105,6 +109,7 @@ impl<'a> Invocation<'a> {
             samples: Vec::new(),
             series: None,
             recording: None,
+            servers: RunServers::None,
             on_plan: None,
             on_progress: None,
             control: None,
@@ -161,6 +166,8 @@ pub struct Outcome {
     pub recorded: Option<Box<RecordedRun>>,
     /// What readers of the metrics should know, if there was no record: its summary has it.
     pub cautions: Vec<String>,
+    /// What a part has to say to the process that merges the parts, beside its ticks; `None` if it made no iterations.
+    pub report: Option<Box<PartReport>>,
     /// Errors for the user; empty if there are none.
     pub message: String,
 }
@@ -174,6 +181,7 @@ impl Outcome {
             data: None,
             recorded: None,
             cautions: Vec::new(),
+            report: None,
             message: message.into(),
         }
     }

@@ -5,15 +5,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_load::PartReport;
+use plimsoll_load::conditions::RunFacts;
 use plimsoll_load::scenario::{
-    Executor, RecordedRun, RecordingPlan, Scenario, ScenarioHooks, ScenarioRun, ScenarioTick,
-    Sinks, UserError, Workloads, run_scenarios,
+    ExchangeUnion, Executor, RecordedRun, RecordingPlan, Scenario, ScenarioHooks, ScenarioRun,
+    ScenarioTick, Sinks, UserError, Workloads, run_scenarios,
 };
 use plimsoll_model::{Clock as _, ExchangeKind, LoadModel, LoadShape, Protocol, Rate};
 use plimsoll_wire::SystemClock;
 
 use super::consumers::Consumers;
-use super::parts::{PartFigures, ScriptUnion};
+use super::parts::{PartFigures, PartsEnd, ScriptUnion, is_open};
 use super::preparation::Preparation;
 use super::ticks::{JUDGING, Ticks};
 use super::users::Users;
@@ -39,6 +41,22 @@ pub(super) struct Iterated {
     pub(super) recorded: Option<Box<RecordedRun>>,
     /// What readers of the metrics should know, if there is no record.
     pub(super) cautions: Vec<String>,
+    /// What this process has to say beside its samples, if it made iterations.
+    pub(super) report: Option<Box<PartReport>>,
+}
+
+impl Iterated {
+    /// Without iterations.
+    fn failed(shared: &RunState, error: UserError, setup: Option<Result<(), ExitCode>>) -> Self {
+        Self {
+            total: Sinks::new(shared.registry.clone()),
+            error: Some(error),
+            setup,
+            recorded: None,
+            cautions: Vec::new(),
+            report: None,
+        }
+    }
 }
 
 impl Preparation<'_> {
@@ -88,7 +106,22 @@ impl Preparation<'_> {
             control: calls.invocation.control.as_ref(),
             is_part: calls.invocation.part.is_some(),
         };
+        let recording = calls.invocation.recording.as_ref();
+        let recording = recording.map(|recording| RecordingPlan {
+            load: load_shape(options, users, workers),
+            target: recording.target,
+            observed: recording.observed,
+            facts: recording.facts.clone(),
+            sample_every: SAMPLE,
+            hands_over: false,
+        });
         if let Some(parts) = calls.invocation.parts {
+            let is_open = is_open(&shared);
+            let exchanges = recording.map(|plan| ExchangeUnion::open(plan, is_open));
+            let exchanges = match exchanges.transpose() {
+                Ok(exchanges) => exchanges,
+                Err(error) => return Iterated::failed(&shared, error.into(), None),
+            };
             let has_view = calls.invocation.on_progress.is_some();
             let mut union = ScriptUnion {
                 calls,
@@ -98,6 +131,8 @@ impl Preparation<'_> {
                 setup: None,
                 checks: HashMap::new(),
                 scenarios: Vec::new(),
+                exchanges,
+                end: PartsEnd::default(),
             };
             let outcome = parts.run(&mut union);
             return union.finish(outcome);
@@ -115,7 +150,7 @@ impl Preparation<'_> {
                 setup = match &calls.invocation.part {
                     None => calls.prepare(),
                     Some(part) => (part.start)().map(|data| {
-                        calls.take_over(data);
+                        calls.take_over(data, SystemClock.now());
                         Ok(())
                     }),
                 };
@@ -130,14 +165,16 @@ impl Preparation<'_> {
             },
             look: &mut look,
         };
-        let recording = calls.invocation.recording.as_ref();
-        let recording = recording.map(|recording| RecordingPlan {
+        let part = calls.invocation.part.as_ref();
+        let handing_over = part.filter(|part| part.records).map(|_| RecordingPlan {
             load: load_shape(options, users, workers),
-            target: recording.target,
-            observed: recording.observed,
-            facts: recording.facts.clone(),
+            target: None,
+            observed: &[],
+            facts: RunFacts::default(),
             sample_every: SAMPLE,
+            hands_over: true,
         });
+        let recording = recording.or(handing_over);
         match run_scenarios(&run, &workloads, hooks, recording) {
             Ok(figures) => Iterated {
                 total: figures.sinks,
@@ -145,14 +182,9 @@ impl Preparation<'_> {
                 setup,
                 recorded: figures.recorded.map(|made| Box::new(with_model(made))),
                 cautions: figures.cautions,
+                report: Some(Box::new(figures.report)),
             },
-            Err(error) => Iterated {
-                total: Sinks::new(shared.registry.clone()),
-                error: Some(error.into()),
-                setup,
-                recorded: None,
-                cautions: Vec::new(),
-            },
+            Err(error) => Iterated::failed(&shared, error.into(), setup),
         }
     }
 }
@@ -161,16 +193,14 @@ impl Preparation<'_> {
 fn part_figures(shared: &RunState, tick: &ScenarioTick<'_>, own: &Sinks) -> PartFigures {
     let mut series = tick.recent.map(Sinks::figures).unwrap_or_default();
     series.extend(own.figures());
-    let (groups, checks) = shared.checks.figures();
     let names = shared.options.scenarios.iter();
     let names = names.map(|scenario| scenario.name.clone());
     PartFigures {
         at: tick.at,
         is_last: tick.is_last,
-        series,
-        checks,
-        groups,
         scenarios: names.zip(shared.progress.counts()).collect(),
+        exchanges: tick.exchanges.cloned(),
+        ..PartFigures::of_series(shared, series)
     }
 }
 
@@ -204,7 +234,7 @@ fn load_shape(options: &Options, users: usize, workers: usize) -> LoadShape {
 
 /// Adds the arrival rate of requests if iterations have a schedule: the rate at which they began or were dropped. The
 /// script decides how many an iteration makes; one that was dropped counts as one request.
-fn with_model(mut recorded: RecordedRun) -> RecordedRun {
+pub(super) fn with_model(mut recorded: RecordedRun) -> RecordedRun {
     let summary = &mut recorded.summary;
     if summary.latency.from_intended.is_some() && !summary.window.is_zero() {
         let per_second = summary.counts.intended() as f64 / summary.window.as_secs_f64();

@@ -152,7 +152,9 @@ impl<'a> CommonState<'a> {
 
     /// The thresholds, with the sub-metrics that they and the summary need.
     fn compile_thresholds(&self, options: &Options) -> Result<Thresholds, Failed> {
-        let thresholds = Thresholds::compile(&options.thresholds, &self.registry);
+        let servers = self.invocation.servers.names();
+        let thresholds =
+            Thresholds::compile(&options.thresholds, &self.registry, servers.as_deref());
         let thresholds = thresholds.map_err(|errors| invalid(&errors.join("\n")))?;
         self.registry.sub_metric(
             self.built_in.http_req_duration,

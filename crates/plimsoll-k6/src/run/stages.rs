@@ -1,7 +1,7 @@
 //! The functions of a script that are no iterations: `setup()`, `teardown()` and `handleSummary()`, each in a virtual user of its own.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plimsoll_model::Clock as _;
 use plimsoll_script::{ErrorKind, Level, ScriptError, Stacks};
@@ -95,8 +95,8 @@ impl StageCalls<'_> {
     }
 
     /// The run begins with the result of a `setup()` that another process has called.
-    pub(super) fn take_over(&self, data: Option<String>) {
-        self.shared.began.set(SystemClock.now()).ok();
+    pub(super) fn take_over(&self, data: Option<String>, began: Instant) {
+        self.shared.began.set(began).ok();
         if let Some(data) = data {
             self.shared.setup_data.set(Arc::from(data)).ok();
         }

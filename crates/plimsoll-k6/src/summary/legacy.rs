@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::humanize::{bytes, humanize, number};
+use super::text::{NO_FIGURE, has_figures};
 
 /// Settings of the text.
 #[derive(Debug)]
@@ -211,6 +212,7 @@ fn cells(look: &LegacyLook<'_>, metric: &Value) -> Vec<String> {
     };
     match kind {
         "counter" => vec![shown("count"), format!("{}/s", shown("rate"))],
+        "gauge" if !has_figures(metric) => vec![NO_FIGURE.to_owned()],
         "gauge" => vec![
             shown("value"),
             format!("min={}", shown("min")),

@@ -53,6 +53,15 @@ const HTTP_DETAILS: [&str; 6] = [
 /// Beginnings of names that no list of metrics shows: checks have lines of their own.
 const ELSEWHERE: [&str; 2] = ["checks", "group_duration"];
 
+/// In place of a figure of a server that was not observed all the time.
+pub(super) const NO_FIGURE: &str = "not known";
+
+/// Whether the metric has any figure.
+pub(super) fn has_figures(metric: &Value) -> bool {
+    let values = metric["values"].as_object();
+    values.is_some_and(|values| !values.is_empty())
+}
+
 /// The text for the data of a summary.
 ///
 /// - `judged`: of [`super::judged`].
@@ -224,7 +233,8 @@ impl<'a> Text<'a> {
                 let value = metric["values"][aggregation].as_f64();
                 let value = value.or_else(|| judged_values[name][source].as_f64());
                 let value = value.map(|value| self.judged_value(metric, aggregation, value));
-                let value = value.unwrap_or_default();
+                let none = if has_figures(metric) { "" } else { NO_FIGURE };
+                let value = value.unwrap_or_else(|| none.to_owned());
                 let source = source.trim();
                 lines.push(format!(
                     "{indent}{} '{source}' {aggregation}={value}",
@@ -383,6 +393,7 @@ impl<'a> Text<'a> {
                 };
                 vec![self.humanize(value("count"), metric), per_second]
             }
+            "gauge" if !has_figures(metric) => vec![NO_FIGURE.to_owned()],
             "gauge" => vec![
                 self.humanize(value("value"), metric),
                 format!("min={}", self.humanize(value("min"), metric)),

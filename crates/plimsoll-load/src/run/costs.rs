@@ -53,7 +53,27 @@ pub(crate) const AGENT_EVERY: Duration = Duration::from_millis(50);
 pub(crate) struct OpenSources(Vec<(Box<dyn SampleSource>, Duration)>);
 
 impl OpenSources {
+    /// For a run that starts now.
     pub(crate) fn open(
+        observed: &[NamedTarget],
+        sample_every: Duration,
+    ) -> Result<Self, AttachError> {
+        let Self(sources) = Self::attach(observed, sample_every)?;
+        let sources = sources.into_iter().zip(observed);
+        let primed = sources.map(|((mut source, every), named)| {
+            if named.target.agent().is_some() {
+                source = Box::new(Primed {
+                    first: source.sample(Duration::ZERO, 0).ok(),
+                    source,
+                });
+            }
+            (source, every)
+        });
+        Ok(Self(primed.collect()))
+    }
+
+    /// For a run that starts some time later: a sample from before it is not its first one.
+    pub(crate) fn attach(
         observed: &[NamedTarget],
         sample_every: Duration,
     ) -> Result<Self, AttachError> {
@@ -62,14 +82,7 @@ impl OpenSources {
                 Some(_) => sample_every.max(AGENT_EVERY),
                 None => sample_every,
             };
-            let mut source = named.target.source()?;
-            if named.target.agent().is_some() {
-                source = Box::new(Primed {
-                    first: source.sample(Duration::ZERO, 0).ok(),
-                    source,
-                });
-            }
-            Ok((source, every))
+            Ok((named.target.source()?, every))
         });
         sources.collect::<Result<_, _>>().map(Self)
     }

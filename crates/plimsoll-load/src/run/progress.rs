@@ -69,6 +69,12 @@ impl Progress {
         }
     }
 
+    /// Adds responses that another process got. Only one thread may call this.
+    pub(crate) fn add_responses(&self, more: u64) {
+        let responses = self.responses.load(Ordering::Relaxed);
+        self.responses.store(responses + more, Ordering::Relaxed);
+    }
+
     /// Complete responses, those of the warm-up and of the grace period included.
     pub(crate) fn responses(&self) -> u64 {
         self.responses.load(Ordering::Relaxed)

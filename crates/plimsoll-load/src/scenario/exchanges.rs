@@ -4,18 +4,22 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use plimsoll_model::{
-    Clock as _, Exchange, Histogram, LoadShape, RequestFigures, RequestNames, RunSummary, Tick,
+    Clock as _, Cost, Exchange, Histogram, LoadShape, RequestFigures, RequestNames, RunSummary,
+    Tick,
 };
 use plimsoll_wire::SystemClock;
 
+use super::part::{ExchangeSecond, FirstRequest, PartExchanges};
 use crate::conditions::{Before, RunFacts};
-use crate::run::collector::{Collector, Published};
+use crate::part::PartReport;
+use crate::run::collector::{Collector, Published, Second};
 use crate::run::costs::{Costs, OpenSources};
 use crate::run::progress::{Progress, ProgressReport};
-use crate::run::{Measured, standstill, summary_of};
+use crate::run::{Measured, saturation, standstill, summary_of};
+use crate::union::{attribute_to_parts, instant_of, observed_by_parts};
 use crate::worker::recorder::Interval;
 use crate::worker::thread_share::ThreadShare;
 use plimsoll_observe::{AttachError, NamedTarget, Target};
@@ -33,6 +37,9 @@ pub struct RecordingPlan<'a> {
     pub facts: RunFacts,
     /// Time between two samples of the processes.
     pub sample_every: Duration,
+    /// Whether ticks have what was recorded since the last one, for the process that merges the parts of a run. It makes the
+    /// record then.
+    pub hands_over: bool,
 }
 
 /// The figures of a recorded run.
@@ -146,9 +153,18 @@ impl ExchangeRecorder {
         self.interval.borrow_mut().merge(&second);
     }
 
-    /// Everything that is handed over once.
-    pub(super) fn finish(&self) -> (Requests, Histogram) {
-        (self.requests.take(), self.iterations.take())
+    /// Takes everything beside the counts of seconds.
+    pub(super) fn take(&self) -> WorkerExchanges {
+        WorkerExchanges {
+            requests: self.requests.take(),
+            iterations: self.iterations.take(),
+        }
+    }
+
+    /// The same that could not be handed over.
+    pub(super) fn take_back(&self, taken: WorkerExchanges) {
+        self.requests.borrow_mut().merge(taken.requests);
+        self.iterations.borrow_mut().merge(&taken.iterations);
     }
 }
 
@@ -232,6 +248,36 @@ impl Requests {
         self.figures.entry(key).or_default()
     }
 
+    /// Those of all names, in their order, and the first one.
+    fn into_part(self) -> (Vec<RequestFigures>, Option<FirstRequest>) {
+        let named = self.figures.into_iter();
+        let mut all: Vec<_> = named
+            .map(|(name, figures)| RequestFigures { name, ..figures })
+            .collect();
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        let first = self.first.map(|first| FirstRequest {
+            method: first.method,
+            url: first.url,
+            protocol: first.protocol,
+        });
+        (all, first)
+    }
+
+    /// Adds those of another process.
+    fn add_part(&mut self, part: &PartExchanges) {
+        for figures in &part.requests {
+            self.of_key(figures.name.clone()).merge(figures);
+        }
+        if let (None, Some(first)) = (&self.first, &part.first) {
+            self.first = Some(First {
+                at: SystemClock.now(),
+                method: first.method.clone(),
+                url: first.url.clone(),
+                protocol: first.protocol,
+            });
+        }
+    }
+
     fn merge(&mut self, other: Self) {
         for (key, figures) in other.figures {
             self.of_key(key).merge(&figures);
@@ -256,14 +302,27 @@ impl Requests {
     }
 }
 
-/// The last report of a worker.
+/// What a worker has recorded beside the counts of seconds.
 #[derive(Debug)]
 pub(super) struct WorkerExchanges {
     pub(super) requests: Requests,
     pub(super) iterations: Histogram,
 }
 
-/// Merges the seconds and last reports of all workers.
+/// How a recorded run ended.
+#[derive(Debug)]
+pub(super) struct RecordEnd {
+    /// The length of the run.
+    pub(super) window: Duration,
+    pub(super) worst_worker: ThreadShare,
+    pub(super) is_interrupted: bool,
+    /// Arrivals that were dropped.
+    pub(super) dropped: u64,
+    /// Cautions about what the metrics leave out.
+    pub(super) left_out: Vec<String>,
+}
+
+/// Merges the seconds and last reports of all workers, or of all parts of a run.
 pub(super) struct Recorder<'a> {
     recording: RecordingPlan<'a>,
     /// Until the run starts.
@@ -278,19 +337,38 @@ pub(super) struct Recorder<'a> {
     iterations: Histogram,
     /// Iterations that were dropped until the last second.
     dropped: u64,
+    /// Seconds that are not handed over yet, if they are to be.
+    seconds: Option<Vec<ExchangeSecond>>,
 }
 
 impl<'a> Recorder<'a> {
     /// - `is_open`: whether a scenario has a schedule.
     pub(super) fn new(recording: RecordingPlan<'a>, workers: usize, is_open: bool) -> Self {
+        let sources = OpenSources::open(recording.observed, recording.sample_every);
+        Self::with_sources(recording, sources, workers, is_open)
+    }
+
+    /// For the parts of a run that begins some time later.
+    pub(super) fn of_parts(
+        recording: RecordingPlan<'a>,
+        is_open: bool,
+    ) -> Result<Self, AttachError> {
+        let sources = OpenSources::attach(recording.observed, recording.sample_every)?;
+        Ok(Self::with_sources(recording, Ok(sources), 1, is_open))
+    }
+
+    fn with_sources(
+        recording: RecordingPlan<'a>,
+        sources: Result<OpenSources, AttachError>,
+        workers: usize,
+        is_open: bool,
+    ) -> Self {
         let empty = Interval::new(0, is_open);
         Self {
             before: Some(Before::observe(SystemClock.wall())),
             costs: None,
-            sources: Some(OpenSources::open(
-                recording.observed,
-                recording.sample_every,
-            )),
+            sources: Some(sources),
+            seconds: recording.hands_over.then(Vec::new),
             progress: (0..workers).map(|_| Arc::default()).collect(),
             collector: Collector::new(empty, workers, Duration::ZERO),
             ticks: Vec::new(),
@@ -308,28 +386,137 @@ impl<'a> Recorder<'a> {
 
     /// The run starts.
     pub(super) fn start(&mut self, now: Instant) -> Result<(), AttachError> {
+        self.observe_from(now)?;
+        self.look(now);
+        Ok(())
+    }
+
+    /// The run of several parts starts.
+    ///
+    /// - `workers`: of all parts.
+    /// - `started`: which may lie ahead.
+    pub(super) fn begin_parts(
+        &mut self,
+        parts: usize,
+        workers: usize,
+        started: SystemTime,
+    ) -> Result<(), AttachError> {
+        let is_open = self.collector.total().from_intended.is_some();
+        self.collector = Collector::new(Interval::new(0, is_open), parts, Duration::ZERO);
+        self.recording.load.workers = workers;
+        self.before = Some(Before::observe(started));
+        self.observe_from(instant_of(started))
+    }
+
+    fn observe_from(&mut self, start: Instant) -> Result<(), AttachError> {
         let sources = self.sources.take().transpose()?.unwrap_or_default();
-        let mut costs = Costs::start(
+        self.costs = Some(Costs::start(
             self.recording.target,
             sources,
             self.progress.clone(),
-            now,
+            start,
             self.recording.sample_every,
-            vec![now],
-        )?;
-        costs.mark(now);
-        self.costs = Some(costs);
+            vec![start],
+        )?);
         Ok(())
     }
 
     /// - `dropped`: iterations that were dropped until now.
     pub(super) fn take_second(&mut self, published: Published, dropped: u64) {
         let (_, complete) = self.collector.collect_published(published);
-        for second in complete {
-            self.collector.recycle(second.interval);
-            self.ticks.push(second.tick);
-        }
+        self.take_complete(complete);
         self.count_dropped(dropped);
+    }
+
+    fn take_complete(&mut self, complete: Vec<Second>) {
+        let is_over = self.collector.is_complete();
+        let mut complete = complete.into_iter().peekable();
+        while let Some(Second { tick, interval }) = complete.next() {
+            if let Some(seconds) = &mut self.seconds {
+                seconds.push(ExchangeSecond {
+                    at: tick.at,
+                    is_last: is_over && complete.peek().is_none(),
+                    interval: Box::new(interval),
+                });
+            } else {
+                self.collector.recycle(interval);
+                self.ticks.push(tick);
+            }
+        }
+    }
+
+    /// Takes what is to be handed over; `None` if nothing is.
+    ///
+    /// - `dropped`: iterations that were dropped until now.
+    pub(super) fn take_part(&mut self, dropped: u64) -> Option<PartExchanges> {
+        let seconds = std::mem::take(self.seconds.as_mut()?);
+        let (requests, first) = std::mem::take(&mut self.requests).into_part();
+        Some(PartExchanges {
+            seconds,
+            requests,
+            first,
+            iterations: std::mem::replace(&mut self.iterations, Histogram::new()),
+            dropped,
+        })
+    }
+
+    /// Adds what a part has handed over.
+    ///
+    /// - `dropped`: iterations that all parts dropped until now.
+    pub(super) fn merge_part(&mut self, part: usize, exchanges: &PartExchanges, dropped: u64) {
+        for second in &exchanges.seconds {
+            // All parts are one set of counters, for the samplers of servers.
+            if let Some(progress) = self.progress.first() {
+                progress.add_responses(second.interval.counts.ok);
+            }
+            let published = Published {
+                worker: u32::try_from(part).expect("there are few parts"),
+                at: second.at,
+                is_last: second.is_last,
+                grace: false,
+                interval: second.interval.clone(),
+            };
+            self.take_second(published, dropped);
+        }
+        self.requests.add_part(exchanges);
+        self.iterations.merge(&exchanges.iterations);
+    }
+
+    /// Waits for a part no longer.
+    pub(super) fn give_up(&mut self, part: usize) {
+        let complete = self.collector.give_up(part);
+        self.take_complete(complete);
+    }
+
+    /// Takes a sample at the start of the run, once that is there.
+    pub(super) fn look(&mut self, now: Instant) {
+        if let Some(costs) = &mut self.costs {
+            costs.mark(now);
+        }
+    }
+
+    /// Whether another process makes the record.
+    pub(super) fn hands_over(&self) -> bool {
+        self.seconds.is_some()
+    }
+
+    /// Completes what this part has to say beside its exchanges.
+    pub(super) fn add_to(mut self, report: &mut PartReport) {
+        let Some(observed) = self.costs.take().map(Costs::finish) else {
+            return;
+        };
+        let generator = observed.generator;
+        report.cpu = generator.map(|(first, last)| Cost::between(&first, &last).cpu);
+        report.peak_memory_bytes = observed.samples.generator_peak_memory_bytes;
+        let total = self.collector.finish();
+        report.saturated = saturation::judge(
+            report.busiest_worker_percent,
+            &total.lag,
+            total.honest_latency().observed(),
+            total.from_intended.is_some(),
+        );
+        let conditions = self.before.map(|it| it.after(self.recording.facts));
+        report.warnings = conditions.map(|it| it.warnings).unwrap_or_default();
     }
 
     /// Counts what was dropped since the last time as errors of the last second, as a plain run does.
@@ -345,19 +532,24 @@ impl<'a> Recorder<'a> {
         self.iterations.merge(&last.iterations);
     }
 
-    /// - `window`: the length of the run.
-    /// - `dropped`: arrivals that were dropped.
-    /// - `left_out`: cautions about what the metrics leave out.
+    /// - `parts`: the reports of the parts that made the run, if other processes did.
     pub(super) fn finish(
         mut self,
-        window: Duration,
-        worst_worker: ThreadShare,
-        is_interrupted: bool,
-        dropped: u64,
-        left_out: Vec<String>,
+        end: RecordEnd,
+        parts: Option<&[&PartReport]>,
     ) -> Option<RecordedRun> {
+        let RecordEnd {
+            window,
+            worst_worker,
+            is_interrupted,
+            dropped,
+            left_out,
+        } = end;
         self.count_dropped(dropped);
-        let observed = self.costs.take()?.finish();
+        let mut observed = self.costs.take()?.finish();
+        if let Some(parts) = parts {
+            observed = observed_by_parts(parts, observed.named);
+        }
         let mut load = self.recording.load;
         load.urls = self.requests.figures.len();
         if let Some(first) = &self.requests.first {
@@ -380,6 +572,9 @@ impl<'a> Recorder<'a> {
                 interrupted: is_interrupted,
             },
         );
+        if let Some(parts) = parts {
+            attribute_to_parts(&mut summary, parts);
+        }
         summary.counts.dropped = dropped;
         summary.requests = self.requests.into_figures();
         summary.conditions.warnings.extend(left_out);

@@ -8,20 +8,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use plimsoll_model::Clock as _;
+use plimsoll_model::{Clock as _, Histogram};
 use plimsoll_observe::AttachError;
 use plimsoll_wire::SystemClock;
 use tokio::sync::{mpsc, watch};
 
 use super::claims::Claims;
-use super::exchanges::{RecordedRun, Recorder, RecordingPlan};
+use super::exchanges::{RecordEnd, RecordedRun, Recorder, RecordingPlan};
 use super::left_out::LeftOut;
 use super::metric::{MetricId, Points, Registry, Sink, Sinks, Trend};
+use super::part::PartExchanges;
 use super::progress::TestProgress;
 use super::worker::{Report, Worker};
 use super::workload::{UserError, UserId, Workloads};
 use crate::conditions::throttled;
+use crate::part::PartReport;
+use crate::run::saturation;
 use crate::run::standstill::{CORES_OF_SCRIPT, Facts, JudgedLatency};
+use crate::union::{longest_throttled, worst_share};
+use crate::worker::recorder::Interval;
 use crate::worker::thread_share::ThreadShare;
 
 /// Virtual users that may wait to be added to a worker.
@@ -79,6 +84,21 @@ pub struct ScenarioFigures {
     pub cautions: Vec<String>,
     /// The record, if there is one.
     pub recorded: Option<RecordedRun>,
+    /// What the process that merges the parts of a run needs of this one, beside its samples: its total is empty.
+    pub report: PartReport,
+}
+
+/// A run of scenarios, as far as it decides what a generator may have moved.
+#[derive(Debug, Clone, Copy)]
+pub struct JudgedRun<'a> {
+    /// Its length.
+    pub window: Duration,
+    /// Virtual users at most.
+    pub users: usize,
+    /// Whether a scenario has a schedule.
+    pub is_open: bool,
+    /// The latency, in milliseconds, if there is one.
+    pub latency: Option<&'a Trend>,
 }
 
 /// Figures so far.
@@ -92,6 +112,8 @@ pub struct ScenarioTick<'a> {
     pub recent: Option<&'a Sinks>,
     /// The samples since the last tick, if the run keeps them.
     pub points: &'a Points,
+    /// The exchanges since the last tick, if the recording hands them over.
+    pub exchanges: Option<&'a PartExchanges>,
     /// No other tick follows.
     pub is_last: bool,
 }
@@ -192,29 +214,35 @@ pub fn run_scenarios(
     let (sinks, generator) = run_workers(run, workloads, hooks, &mut recorder)?;
     let window = run.progress.elapsed(SystemClock.now());
     let left_out = left_out(run).cautions(run.abort.is_aborted());
-    let Some(recorder) = recorder else {
-        let mut cautions = left_out;
-        if window >= SHORTEST_MEASUREMENT {
-            cautions.extend(generator.facts(run, &sinks, window).warnings());
+    let mut report = generator.report(window);
+    let recorder = match recorder {
+        Some(recorder) if !recorder.hands_over() => recorder,
+        handing_over => {
+            if let Some(recorder) = handing_over {
+                recorder.add_to(&mut report);
+            }
+            let mut cautions = left_out;
+            cautions.extend(judged_run(run, &sinks, window).cautions(&generator));
+            return Ok(ScenarioFigures {
+                sinks,
+                cautions,
+                recorded: None,
+                report,
+            });
         }
-        return Ok(ScenarioFigures {
-            sinks,
-            cautions,
-            recorded: None,
-        });
     };
-    let is_interrupted = run.abort.is_aborted();
-    let dropped = dropped_arrivals(run);
+    let end = RecordEnd {
+        window,
+        worst_worker: generator.worst_worker,
+        is_interrupted: run.abort.is_aborted(),
+        dropped: dropped_arrivals(run),
+        left_out,
+    };
     Ok(ScenarioFigures {
-        recorded: recorder.finish(
-            window,
-            generator.worst_worker,
-            is_interrupted,
-            dropped,
-            left_out,
-        ),
+        recorded: recorder.finish(end, None),
         sinks,
         cautions: Vec::new(),
+        report,
     })
 }
 
@@ -227,27 +255,73 @@ struct GeneratorShare {
 }
 
 impl GeneratorShare {
-    /// What is judged without a record: the metric of the latency takes the place of its histogram.
-    fn facts(&self, run: &ScenarioRun, sinks: &Sinks, window: Duration) -> Facts {
-        let latency =
-            run.latency
-                .and_then(|id| match sinks.series(run.registry.metric(id).series)? {
-                    Sink::Trend(trend) => Some(judged(trend)),
-                    _ => None,
-                });
-        let executors = run.scenarios.iter();
-        let executors = executors.map(|scenario| scenario.claims.executor());
-        Facts {
-            window,
-            stalls: self.worst_worker.stalls,
-            run_delay: self.worst_worker.run_delay,
+    /// - `stopped`: when the run ended, since its start.
+    fn report(&self, stopped: Duration) -> PartReport {
+        let ThreadShare {
+            cpu_percent,
+            run_delay,
+            stalls,
+        } = self.worst_worker;
+        PartReport {
+            total: Interval::new(0, false),
+            stopped,
+            late: Duration::ZERO,
+            cpu: None,
+            peak_memory_bytes: None,
+            busiest_worker_percent: cpu_percent,
+            stalls,
+            run_delay,
             throttled: self.throttled,
+            stream_limit: None,
+            surplus: 0,
+            // How late iterations were is known to a record alone.
+            saturated: saturation::judge(cpu_percent, &Histogram::new(), &Histogram::new(), false),
+            warnings: Vec::new(),
+        }
+    }
+}
+
+impl JudgedRun<'_> {
+    /// What the generators of a run of several parts may have moved: the worst of them is judged.
+    pub fn cautions_of_parts(&self, reports: &[&PartReport]) -> Vec<String> {
+        self.cautions(&GeneratorShare {
+            worst_worker: worst_share(reports),
+            throttled: longest_throttled(reports),
+        })
+    }
+
+    /// What is judged without a record: the metric of the latency takes the place of its histogram.
+    fn cautions(&self, generator: &GeneratorShare) -> Vec<String> {
+        if self.window < SHORTEST_MEASUREMENT {
+            return Vec::new();
+        }
+        let facts = Facts {
+            window: self.window,
+            stalls: generator.worst_worker.stalls,
+            run_delay: generator.worst_worker.run_delay,
+            throttled: generator.throttled,
             stolen: Duration::ZERO,
             cores_by: CORES_OF_SCRIPT,
-            places: executors.map(|it| it.most_vus() as usize).sum(),
-            is_open: is_open(run),
-            latency: latency.unwrap_or_default(),
-        }
+            places: self.users,
+            is_open: self.is_open,
+            latency: self.latency.map(judged).unwrap_or_default(),
+        };
+        facts.warnings()
+    }
+}
+
+fn judged_run<'a>(run: &ScenarioRun, sinks: &'a Sinks, window: Duration) -> JudgedRun<'a> {
+    let latency = run.latency.map(|id| run.registry.metric(id).series);
+    let executors = run.scenarios.iter();
+    let executors = executors.map(|scenario| scenario.claims.executor());
+    JudgedRun {
+        window,
+        users: executors.map(|it| it.most_vus() as usize).sum(),
+        is_open: is_open(run),
+        latency: match latency.and_then(|series| sinks.series(series)) {
+            Some(Sink::Trend(trend)) => Some(trend),
+            _ => None,
+        },
     }
 }
 
@@ -280,6 +354,7 @@ fn run_workers(
             keeps_points: run.keeps_points,
             number: u32::try_from(number).unwrap_or(u32::MAX),
             exchanges: recorder.as_ref().map(|recorder| recorder.progress(number)),
+            hands_over: recorder.as_ref().is_some_and(Recorder::hands_over),
             progress: Arc::clone(&run.progress),
             abort: Arc::clone(&run.abort),
             workloads: Arc::clone(workloads),
@@ -382,11 +457,13 @@ fn follow(
         let at = run.progress.elapsed(SystemClock.now());
         if at >= next_tick {
             next_tick += Duration::from_secs(1);
+            let exchanges = exchanges_since(recorder, run);
             on_tick(&ScenarioTick {
                 at,
                 total,
                 recent: recent.as_ref(),
                 points: &points,
+                exchanges: exchanges.as_ref(),
                 is_last: false,
             });
             points = Points::default();
@@ -395,16 +472,26 @@ fn follow(
     }
     look();
     let at = run.progress.elapsed(SystemClock.now());
+    let exchanges = exchanges_since(recorder, run);
     on_tick(&ScenarioTick {
         at,
         total,
         recent: recent.as_ref(),
         points: &points,
+        exchanges: exchanges.as_ref(),
         is_last: true,
     });
     let throttled = throttled_before.zip(throttled());
     generator.throttled = throttled.map(|(before, after)| after.saturating_sub(before));
     Ok(generator)
+}
+
+/// What the recording hands over, if it does.
+fn exchanges_since(
+    recorder: &mut Option<Recorder<'_>>,
+    run: &ScenarioRun,
+) -> Option<PartExchanges> {
+    recorder.as_mut()?.take_part(dropped_arrivals(run))
 }
 
 /// Whether a scenario has a schedule.

@@ -50,7 +50,7 @@ pub(super) enum Report {
     Samples(Sinks),
     /// Exchanges of a second.
     Second(Published),
-    /// What is known of exchanges at the end.
+    /// What is known of exchanges beside the counts of seconds.
     Exchanges(Box<WorkerExchanges>),
     /// The share of its thread, at the end.
     Ended(ThreadShare),
@@ -66,6 +66,8 @@ pub(super) struct Worker {
     pub(super) number: u32,
     /// The counters of its exchanges, if they are recorded.
     pub(super) exchanges: Option<Arc<Progress>>,
+    /// Whether everything that is known of exchanges is handed over each second, and not at the end alone.
+    pub(super) hands_over: bool,
     pub(super) progress: Arc<TestProgress>,
     pub(super) abort: Arc<Abort>,
     pub(super) workloads: Arc<dyn Workloads>,
@@ -188,6 +190,9 @@ impl Worker {
                     let late = standstill.look(now);
                     if let Some(exchanges) = &exchanges {
                         self.report_second(exchanges, now.saturating_duration_since(start), late);
+                        if self.hands_over {
+                            self.report_exchanges(exchanges);
+                        }
                     }
                 }
                 else => break,
@@ -207,12 +212,8 @@ impl Worker {
                 interval: exchanges.second(Duration::ZERO),
             };
             self.reports.send(Report::Second(last)).ok();
-            let (requests, iterations) = exchanges.finish();
-            let last = WorkerExchanges {
-                requests,
-                iterations,
-            };
-            self.reports.send(Report::Exchanges(Box::new(last))).ok();
+            let last = Box::new(exchanges.take());
+            self.reports.send(Report::Exchanges(last)).ok();
         }
         let ended = ThreadMark::read(SystemClock.now());
         standstill.look(ended.at);
@@ -239,6 +240,15 @@ impl Worker {
         let sent = self.reports.try_send(Report::Second(second));
         if let Err(TrySendError::Full(Report::Second(second))) = sent {
             exchanges.give_back(second.interval);
+        }
+    }
+
+    /// Hands over what is known of exchanges beside the counts of seconds; if the receiver is behind, it is kept for the next time.
+    fn report_exchanges(&self, exchanges: &ExchangeRecorder) {
+        let taken = Box::new(exchanges.take());
+        let sent = self.reports.try_send(Report::Exchanges(taken));
+        if let Err(TrySendError::Full(Report::Exchanges(taken))) = sent {
+            exchanges.take_back(*taken);
         }
     }
 

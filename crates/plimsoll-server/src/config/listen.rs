@@ -490,12 +490,20 @@ fn certificate(mut table: Table<'_>, context: &Context<'_>) -> Option<ServerCert
     };
     let (certificates, key) = (file("cert"), file("key"));
     let ocsp = ocsp::compile(&mut table, certificates.as_deref(), context);
+    let files = certificates
+        .zip(key)
+        .map(|(certificates, key)| CertificateFiles {
+            certificates,
+            key,
+            ocsp,
+        });
+    if let Some(version) = files.as_ref().and_then(CertificateFiles::old_version) {
+        table.note(format!(
+            "the certificate is of X.509 version {version}, which browsers refuse: make one of version 3, with `subjectAltName`"
+        ));
+    }
     table.finish();
-    Some(ServerCertificate::Files(CertificateFiles {
-        certificates: certificates?,
-        key: key?,
-        ocsp,
-    }))
+    files.map(ServerCertificate::Files)
 }
 
 fn clients(mut table: Table<'_>, context: &Context<'_>) -> Option<ClientCertificates> {

@@ -20,6 +20,7 @@ use crate::config::{Context, middleware, on_status};
 use crate::message::request::without_root;
 use crate::message::response::{Response, ResponseBody};
 use crate::middleware::{FieldValue, Middleware, OwnFields};
+use crate::observe::notice::{Notice, Severity};
 use crate::place::{Maps, Moment, Template};
 use crate::route::{
     FieldCondition, Leading, OnStatus, PathCondition, PlaceCondition, RouteConditions, RouteLink,
@@ -440,6 +441,7 @@ fn respond(mut table: Table<'_>, context: &Context<'_>) -> Option<ActionPlan> {
     });
     let body = table.text("body");
     let file = table.take_value("file");
+    let may_be_missing = table.boolean("optional").unwrap_or(false);
     let template = table.take_value("template");
     let given = [body.is_some(), file.is_some(), template.is_some()];
     let has_both = given.into_iter().filter(|it| *it).count() > 1;
@@ -450,13 +452,11 @@ fn respond(mut table: Table<'_>, context: &Context<'_>) -> Option<ActionPlan> {
     });
     let bytes = match (body, file) {
         (Some(body), _) => Some(Bytes::from(body)),
-        (None, Some(file)) => context.paths.read(&file).and_then(|path| {
-            file.check(
-                std::fs::read(&path)
-                    .map(Bytes::from)
-                    .map_err(|error| format!("cannot read {}: {error}", path.display())),
-            )
-        }),
+        (None, Some(file)) => match content(&file, may_be_missing, context) {
+            Some(Content::There(bytes)) => Some(bytes),
+            Some(Content::Missing) => return missing(table),
+            None => None,
+        },
         (None, None) => Some(Bytes::new()),
     };
     if has_both {
@@ -508,6 +508,39 @@ fn respond(mut table: Table<'_>, context: &Context<'_>) -> Option<ActionPlan> {
         status,
         fields,
         content: bytes,
+    })
+}
+
+/// The content of a file.
+enum Content {
+    There(Bytes),
+    /// It is not there, as it may.
+    Missing,
+}
+
+fn content(file: &Value<'_>, may_be_missing: bool, context: &Context<'_>) -> Option<Content> {
+    let path = context.paths.read(file)?;
+    match std::fs::read(&path) {
+        Ok(bytes) => Some(Content::There(bytes.into())),
+        Err(error) if may_be_missing && error.kind() == std::io::ErrorKind::NotFound => {
+            let message = "it is not there, so that its route responds with 404";
+            let notice = Notice::new(Severity::Warning, message).about(path.display().to_string());
+            context.compiler.notices.report(&notice);
+            Some(Content::Missing)
+        }
+        Err(error) => file.wrong(format!("cannot read {}: {error}", path.display())),
+    }
+}
+
+/// The response in place of a file that is not there.
+fn missing(mut table: Table<'_>) -> Option<ActionPlan> {
+    // Its other keys are of no use then.
+    table.rest();
+    table.finish();
+    Some(ActionPlan::Respond {
+        status: StatusCode::NOT_FOUND,
+        fields: HeaderMap::new(),
+        content: Bytes::from_static(b"not found\n"),
     })
 }
 

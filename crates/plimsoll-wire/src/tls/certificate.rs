@@ -132,6 +132,18 @@ fn escaped(value: &str) -> String {
     text
 }
 
+/// Whether a public key (DER) is that of a certificate.
+pub(super) fn is_key_of(public_key: &[u8], der: &[u8]) -> bool {
+    parse_x509_certificate(der).is_ok_and(|(_, parsed)| parsed.public_key().raw == public_key)
+}
+
+/// The common name of the subject: the host of certificates that have no names of hosts, as they once were.
+pub(super) fn common_name(der: &[u8]) -> Option<String> {
+    let (_, parsed) = parse_x509_certificate(der).ok()?;
+    let name = parsed.subject().iter_common_name().next()?.as_str().ok()?;
+    Some(name.to_owned())
+}
+
 /// The version of X.509 as people count it; `None` if it is not a certificate.
 pub(super) fn version(der: &[u8]) -> Option<u32> {
     let (_, parsed) = parse_x509_certificate(der).ok()?;

@@ -6,13 +6,14 @@ use std::time::SystemTime;
 
 use plimsoll_model::{Certificate, Clock};
 use rustls::crypto::ring;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
-use rustls::{RootCertStore, ServerConfig};
+use rustls::{InconsistentKeys, RootCertStore, ServerConfig};
 
 use crate::SystemClock;
-use crate::tls::certificate::{certificate, version};
+use crate::tls::certificate::{certificate, common_name, is_key_of, version};
 use crate::tls::challenges::{ACME_TLS, TlsChallenges};
 use crate::tls::ocsp::OcspQuestion;
 use crate::tls::on_demand::OnDemandCertificates;
@@ -28,6 +29,15 @@ pub struct CertificateFiles {
     pub key: PathBuf,
     /// The OCSP response, in DER; not shown if it does not fit or is not valid.
     pub ocsp: Option<PathBuf>,
+}
+
+impl CertificateFiles {
+    /// The version of X.509 as people count it, if it is one before 3: such a certificate has no names of hosts, and browsers
+    /// refuse it (RFC 5280, section 4.1.2.1). Others, within a network of one's own, may not look.
+    pub fn old_version(&self) -> Option<u32> {
+        let chain = pem::certificates(&self.certificates).ok()?;
+        version(chain.first()?).filter(|version| *version < 3)
+    }
 }
 
 /// A certificate that a server shows.
@@ -94,14 +104,6 @@ pub enum ServerTlsError {
         files: CertificateFiles,
         /// Why the key and the certificate do not match.
         reason: String,
-    },
-    /// X.509 before version 3, which has no names of hosts and which no client accepts (RFC 5280, section 4.1.2.1).
-    #[error("the certificate in `{}` is of X.509 version {version}: make one of version 3, with `subjectAltName`", file.display())]
-    CertificateVersion {
-        /// The file.
-        file: PathBuf,
-        /// As people count it: 1 or 2.
-        version: u32,
     },
     /// There is none.
     #[error("no certificate is given")]
@@ -187,6 +189,22 @@ fn verifier(clients: &ClientCertificates) -> Result<Arc<dyn ClientCertVerifier>,
     builder.build().map_err(|error| wrong(error.to_string()))
 }
 
+/// A chain with its key. rustls would look at certificates of version 3 alone.
+fn certified(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> Result<CertifiedKey, rustls::Error> {
+    let key = ring::default_provider()
+        .key_provider
+        .load_private_key(key)?;
+    let public = key.public_key();
+    let is_own = |leaf| public.as_deref().is_some_and(|key| is_key_of(key, leaf));
+    if !chain.first().is_some_and(|leaf| is_own(leaf)) {
+        return Err(InconsistentKeys::KeyMismatch.into());
+    }
+    Ok(CertifiedKey::new(chain, key))
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct Certified {
     /// Lower case.
@@ -234,17 +252,12 @@ impl Certified {
             files: files.clone(),
             reason: error.to_string(),
         };
-        let leaf = chain.first();
-        if let Some(version @ 1..=2) = leaf.and_then(|it| version(it)) {
-            return Err(ServerTlsError::CertificateVersion {
-                file: files.certificates.clone(),
-                version,
-            });
+        let leaf = chain.first().and_then(|leaf| certificate(leaf));
+        let mut names = leaf.map(|leaf| leaf.names).unwrap_or_default();
+        if names.is_empty() {
+            names.extend(chain.first().and_then(|leaf| common_name(leaf)));
         }
-        let leaf = leaf.and_then(|leaf| certificate(leaf));
-        let names = leaf.map(|leaf| leaf.names).unwrap_or_default();
-        let key = CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(misfit)?;
-        key.keys_match().map_err(misfit)?;
+        let key = certified(chain, key).map_err(misfit)?;
         let response = files.ocsp.as_ref().and_then(|file| {
             let question = OcspQuestion::new(&key.cert).ok()?;
             question.read(file, SystemClock.wall()).ok()?
@@ -321,14 +334,20 @@ mod tests {
 
     /// As `openssl x509 -req` makes one without a file of extensions.
     const FIRST_VERSION: &str = "-----BEGIN CERTIFICATE-----
-MIIBITCByQIUL8icVdsNcgzazHXljuaYfVefih0wCgYIKoZIzj0EAwIwEzERMA8G
-A1UEAwwIb2xkLnRlc3QwIBcNMjYxMTI1MjEwMDI3WhgPMjEyNjExMDEyMTAwMjda
-MBMxETAPBgNVBAMMCG9sZC50ZXN0MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE
-7CnHQ1s/3X5VmO1EK6ZCqgjUW0QFS87imvdxruq8XLCV6lkyC9oe+7Z/ZJSAidLE
-fri6tiobEBJ9FCQecdl/fzAKBggqhkjOPQQDAgNHADBEAiBWdA+MNXIxWwNjCYr6
-LBoVzIx0+bxDLBz7mTMsc6h6WQIgZWFvwanqEQCHOQXSlQ+Vxj+FFfa3u0upgGvX
-wSG/7vc=
+MIIBITCByAITagyb+sGKUw9XrINCpW4zyrYdnDAKBggqhkjOPQQDAjATMREwDwYD
+VQQDDAhvbGQudGVzdDAgFw0yNjExMjgxODQyMTZaGA8yMTI2MTEwNDE4NDIxNlow
+EzERMA8GA1UEAwwIb2xkLnRlc3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATd
+qBNZTMh+K2roj3KV6rivkwstdo5CkG26UzwhZeggjKi4AGNDpDD1MFHV4vNwjwt9
+832rJw+jc0916iaDBPXlMAoGCCqGSM49BAMCA0gAMEUCIAK3PT9SjAV0SXzG1CgW
+m5fR12IccVBIma/UtWkrDlzJAiEA9CtrluTPC6rW9rv7FLB27ohSS2+qwzZlvHM1
+lcx1B50=
 -----END CERTIFICATE-----
+";
+    const FIRST_VERSION_KEY: &str = "-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgEqO/5cr3kYhy0Ukk
+MdZ8Ki+xgHFegWe7gN8w8gVPUQKhRANCAATdqBNZTMh+K2roj3KV6rivkwstdo5C
+kG26UzwhZeggjKi4AGNDpDD1MFHV4vNwjwt9832rJw+jc0916iaDBPXl
+-----END PRIVATE KEY-----
 ";
 
     #[test]
@@ -378,11 +397,16 @@ wSG/7vc=
             key: mixed.key,
             ocsp: None,
         };
+        // Of another key, of which it says so all the same.
         let refused = server_config(&[files_of(&first_version)], None, true, None, None);
-        assert!(matches!(
-            refused,
-            Err(ServerTlsError::CertificateVersion { version: 1, .. })
-        ));
+        assert!(matches!(refused, Err(ServerTlsError::Key { .. })));
+        assert_eq!(first_version.old_version(), Some(1));
+        let of_its_own = CertificateFiles {
+            key: files.write("v1.key", FIRST_VERSION_KEY),
+            ..first_version
+        };
+        let loaded = Certified::load(&of_its_own).unwrap();
+        assert!(loaded.is_for("old.test") && loaded.key.is_some());
         let awaited = AwaitedCertificate {
             names: vec!["c.example".to_owned()],
             file: files.path("awaited.pem"),

@@ -1,6 +1,7 @@
 //! k6 scripts by `plimsoll load --fleet`: the agents' iterations are those of one run, and everything else happens once.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
 use plimsoll_testkit::{NatsServer, Origin, eventually};
@@ -239,11 +240,276 @@ fn what_needs_one_machine_is_refused() {
     let server = NatsServer::start();
     let origin = Origin::hello();
     let folder = folder(SCRIPT);
-    let output = run(load(&server, &origin, &folder).args(["--out", "x"])).exits(104);
+    for (flags, part) in [
+        (["--pid", "1"], "does not go with --fleet"),
+        (["--out", "json=x.json"], "agents send no single samples"),
+        (["--out", "csv"], "write result files: --out DIR"),
+    ] {
+        let output = run(load(&server, &origin, &folder).args(flags)).exits(104);
+        assert!(output.stderr.contains(part), "no {part} in {output}");
+    }
+    assert!(!folder.path().join("csv").exists());
+}
+
+/// Requests of two names, the arrivals of one of which are on a schedule.
+const NAMED: &str = r"
+import http from 'k6/http';
+export const options = {
+  scenarios: {
+    shared: { executor: 'shared-iterations', vus: 6, iterations: 100, exec: 'shared' },
+    rate: { executor: 'constant-arrival-rate', rate: 40, duration: '3s', preAllocatedVUs: 6, exec: 'rate' },
+  },
+};
+export function setup() { http.get(`${__ENV.BASE}/setup`); }
+export function shared() { http.get(`${__ENV.BASE}/a`, { tags: { name: 'shared' } }); }
+export function rate() { http.get(`${__ENV.BASE}/b`, { tags: { name: 'rate' } }); }
+";
+
+#[test]
+fn result_files_of_a_script_have_the_exchanges_of_all_agents() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let _agents = agents(&server, &[]);
+    let folder = folder(NAMED);
+    let page = folder.path().join("live.html");
+    let mut load = load(&server, &origin, &folder);
+    load.args(["--out", "results"])
+        .env("K6_WEB_DASHBOARD", "true")
+        .env("K6_WEB_DASHBOARD_PORT", "-1")
+        .env("K6_WEB_DASHBOARD_EXPORT", &page);
+    let output = run(&mut load).exits(0);
+    let read = |name: &str| {
+        let text = fs::read_to_string(folder.path().join("results").join(name));
+        text.unwrap_or_else(|error| panic!("{name}: {error} in {output}"))
+    };
+    let json = |name: &str| serde_json::from_str::<Value>(&read(name)).unwrap();
+    let (summary, data) = (json("summary.json"), json("script.json"));
+    // Those of the origin, but that of `setup()`.
+    let made = origin.requests() - 1;
+    assert!(made > 150, "{made}");
+    assert_eq!(summary["counts"]["ok"], made);
+    assert_eq!(data["metrics"]["http_reqs"]["values"]["count"], made + 1);
+    let agents = summary["agents"].as_array().unwrap();
+    let of_agents: u64 = agents.iter().map(|it| it["ok"].as_u64().unwrap()).sum();
+    assert_eq!((agents.len(), of_agents), (2, made), "{agents:?}");
+    let workers: u64 = agents
+        .iter()
+        .map(|it| it["workers"].as_u64().unwrap())
+        .sum();
+    assert_eq!(summary["load"]["workers"], workers);
+    let requests = summary["requests"].as_array().unwrap();
+    let count = |name: &str| {
+        let found = requests.iter().find(|it| it["name"] == name);
+        found.unwrap_or_else(|| panic!("no {name} in {requests:?}"))["count"].as_u64()
+    };
+    assert_eq!(count("GET shared"), Some(100));
+    assert_eq!(count("GET rate"), Some(made - 100));
+    // Each second has one row for all agents.
+    let series = read("series.csv");
+    let mut rows = series.lines();
+    let head = rows.next().unwrap();
+    let column = |name: &str| head.split(',').position(|known| known == name);
+    let (at, ok) = (column("at_us").unwrap(), column("ok").unwrap());
+    let rows: Vec<(f64, u64)> = rows
+        .map(|row| {
+            let cells: Vec<_> = row.split(',').collect();
+            (cells[at].parse().unwrap(), cells[ok].parse().unwrap())
+        })
+        .collect();
+    assert_eq!(rows.iter().map(|row| row.1).sum::<u64>(), made, "{series}");
+    let are_apart = rows.windows(2).all(|pair| pair[1].0 > pair[0].0);
+    assert!(rows.len() >= 3 && are_apart, "{series}");
+    let report = read("report.html");
+    for part in ["<h2>Agents</h2>", "Metrics of the script", "GET shared"] {
+        assert!(report.contains(part), "no {part} in the page");
+    }
+    for name in ["latency.hdr", "summary.txt", "conditions.json"] {
+        assert!(!read(name).is_empty(), "{name}");
+    }
+    let live = fs::read_to_string(page).unwrap();
     assert!(
-        output.stderr.contains("does not go with --fleet"),
+        live.contains("http_req_duration"),
+        "the page of the end has the metrics"
+    );
+    eventually(|| is_clean(&server));
+}
+
+#[test]
+fn an_agent_that_is_lost_begins_the_cautions_of_the_files() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let agents = agents(&server, &[]);
+    let script = r"
+import http from 'k6/http';
+export const options = {
+  scenarios: { rate: { executor: 'constant-arrival-rate', rate: 100, duration: '60s', preAllocatedVUs: 6 } },
+};
+export default function () { http.get(`${__ENV.BASE}/`); }
+";
+    let folder = folder(script);
+    let child = load(&server, &origin, &folder)
+        .args(["--agent-timeout", "5s", "--out", "results"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    eventually(|| origin.requests() >= 300);
+    agents[0].signal(Signal::KILL);
+    let output = CommandOutput::from_output(child.wait_with_output().unwrap()).exits(4);
+    let summary = fs::read(folder.path().join("results/summary.json"));
+    let summary = summary.unwrap_or_else(|error| panic!("{error}: {output}"));
+    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    let first = summary["conditions"]["warnings"][0].as_str().unwrap();
+    assert!(first.starts_with("incomplete: agent one"), "{summary}");
+    // Seconds of the agent that is left are there, and those of the other one as far as they were sent.
+    let counted = summary["counts"]["ok"].as_u64().unwrap();
+    assert!(counted >= 200 && counted <= origin.requests(), "{counted}");
+    let rows: u64 = summary["ticks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tick| tick["ok"].as_u64().unwrap())
+        .sum();
+    assert_eq!(rows, counted);
+    assert_eq!(
+        output.stderr.matches("incomplete: agent one").count(),
+        1,
         "{output}"
     );
+}
+
+#[test]
+fn an_agent_that_stood_still_is_a_caution() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let agents = agents(&server, &[]);
+    let script = r"
+import http from 'k6/http';
+export const options = {
+  scenarios: { rate: { executor: 'constant-arrival-rate', rate: 100, duration: '7s', preAllocatedVUs: 6 } },
+};
+export default function () { http.get(`${__ENV.BASE}/`); }
+";
+    let folder = folder(script);
+    let child = load(&server, &origin, &folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    eventually(|| origin.requests() >= 100);
+    agents[1].signal(Signal::STOP);
+    // The other one makes fifty a second.
+    let before = origin.requests();
+    eventually(|| origin.requests() >= before + 100);
+    agents[1].signal(Signal::CONT);
+    let output = CommandOutput::from_output(child.wait_with_output().unwrap()).exits(0);
+    let caution = "warning: the generator stood still for ";
+    assert!(output.stderr.contains(caution), "{output}");
+}
+
+/// Starts a script, and kills its coordinator in the middle. Returns the name of the run.
+fn abandoned(server: &NatsServer, origin: &Origin, folder: &tempfile::TempDir) -> String {
+    let mut child = load(server, origin, folder)
+        .args(["--out", "first"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let run = lines.find_map(|line| {
+        let line = line.unwrap();
+        let (before, _) = line.split_once(" waits up to ")?;
+        Some(before.rsplit(' ').next()?.to_owned())
+    });
+    eventually(|| origin.requests() >= 100);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    run.unwrap()
+}
+
+const ABANDONED: &str = r"
+import http from 'k6/http';
+import { check } from 'k6';
+import exec from 'k6/execution';
+export const options = {
+  scenarios: { rate: { executor: 'constant-arrival-rate', rate: 30, duration: '6s', preAllocatedVUs: 10 } },
+  thresholds: { checks: ['rate==1'], http_reqs: [__ENV.LIMIT] },
+};
+export function setup() {
+  check(http.get(`${__ENV.BASE}/setup`), { 'is there': (it) => it.status === 200 });
+  // more
+  return { word: 'hello' };
+}
+export default function (data) {
+  check(http.get(`${__ENV.BASE}/${data.word}`), { 'is 200': (it) => it.status === 200 });
+}
+export function teardown(data) { http.get(`${__ENV.BASE}/teardown-${data.word}`); }
+export function handleSummary(data) {
+  const groups = [data.root_group, ...data.root_group.groups];
+  const checks = groups.flatMap((group) => group.checks).map((it) => [it.name, it.passes, it.fails]).sort();
+  return { stdout: `summary ${JSON.stringify([data.metrics.http_reqs.values.count, checks, data.setup_data])}\n` };
+}
+";
+
+#[test]
+fn a_script_whose_coordinator_was_killed_is_attached_again_and_whole() {
+    let fails = "exec.test.fail('no stock');";
+    for (limit, more, exit) in [
+        ("count>=181", "", 0),
+        ("count<100", "", 99),
+        ("count>=181", fails, 110),
+    ] {
+        let server = NatsServer::start();
+        let origin = Origin::hello();
+        let _agents = agents(&server, &[]);
+        let script = ABANDONED.replace("__ENV.LIMIT", &format!("'{limit}'"));
+        let folder = folder(&script.replace("// more", more));
+        let name = abandoned(&server, &origin, &folder);
+        let url = server.url();
+        let mut attach = command(&[
+            "load", "--fleet", &url, "--attach", &name, "--out", "second",
+        ]);
+        let output = run(attach.current_dir(folder.path())).exits(exit);
+        // What `setup()` has measured and returned is there, and it was called once.
+        let made = origin.requests();
+        let summary = format!(
+            r#"summary [{made},[["is 200",{},0],["is there",1,0]],{{"word":"hello"}}]"#,
+            made - 2
+        );
+        assert!(output.stdout.contains(&summary), "no {summary} in {output}");
+        let heads = origin.heads().concat();
+        assert_eq!(heads.matches("/setup").count(), 1);
+        assert_eq!(heads.matches("/teardown-hello").count(), 1);
+        let files = folder.path().join("second/summary.json");
+        let files: Value = serde_json::from_slice(&fs::read(files).unwrap()).unwrap();
+        assert_eq!(files["counts"]["ok"], made - 2);
+        // The run is as long as it was, not as the second coordinator saw it.
+        let seconds = files["window_us"].as_f64().unwrap() / 1e6;
+        assert!(seconds > 5.5, "{seconds}");
+        eventually(|| is_clean(&server));
+        let mut again = command(&["load", "--fleet", &url, "--attach", &name]);
+        let output = run(&mut again).exits(3);
+        assert!(output.stderr.contains("has no run"), "{output}");
+    }
+}
+
+#[test]
+fn flags_of_the_run_and_its_script_are_not_given_again() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let _agents = agents(&server, &[]);
+    let folder = folder(&ABANDONED.replace("__ENV.LIMIT", "'count>1'"));
+    let name = abandoned(&server, &origin, &folder);
+    let url = server.url();
+    let attach = |flags: &[&str]| {
+        let arguments = ["load", "--fleet", &url, "--attach", &name];
+        run(command(&[&arguments, flags].concat()).current_dir(folder.path()))
+    };
+    let output = attach(&["script.js"]).exits(104);
+    assert!(output.stderr.contains("leave the script out"), "{output}");
+    let output = attach(&["-c", "3"]).exits(2);
+    assert!(output.stderr.contains("is a matter of the run"), "{output}");
+    attach(&[]).exits(0);
 }
 
 #[cfg(all(feature = "site", target_os = "linux"))]
@@ -254,14 +520,18 @@ fn the_coordinator_observes_servers_of_a_script() {
     let _agents = agents(&server, &[]);
     let script = r"
 import http from 'k6/http';
-export const options = { scenarios: { shared: { executor: 'shared-iterations', vus: 4, iterations: 400 } } };
+export const options = {
+  scenarios: { shared: { executor: 'shared-iterations', vus: 4, iterations: 400 } },
+  thresholds: { 'server_cpu_per_request{name:web}': ['value<1us'] },
+};
 export function setup() { http.get(`${__ENV.BASE}/`); }
 export default function () { http.get(`${__ENV.BASE}/`); }
 ";
     let folder = folder(script);
     let place = format!("web=pid:{}", web.child.id());
     let mut load = load_of(&server, &web.url, &folder);
-    let output = run(load.args(["--observe", &place])).exits(0);
+    let output = run(load.args(["--observe", &place])).exits(99);
+    assert!(output.stdout.contains("✗ 'value<1us' value="), "{output}");
     let (_, server) = output.stdout.split_once("SERVER web\n").unwrap();
     let cost = server
         .lines()

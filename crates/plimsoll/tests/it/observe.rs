@@ -471,3 +471,78 @@ fn scripts_print_and_record_the_cost_of_each_server() {
     assert_eq!(summary["observed"][0]["name"], "web");
     assert!(cpu_us_per_request(&summary["target"]) > 0.0);
 }
+
+#[cfg(feature = "k6")]
+#[test]
+fn thresholds_of_scripts_are_judged_on_observed_servers() {
+    let server = server();
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("script.js");
+    let text = "import http from 'k6/http';
+        export const options = { vus: 2, iterations: 200, thresholds: JSON.parse(__ENV.THRESHOLDS) };
+        export default function () { http.get(__ENV.BASE); }
+        export function handleSummary(data) {
+          if (__ENV.DATA) return { [__ENV.DATA]: JSON.stringify(data.metrics) };
+        }";
+    std::fs::write(&script, text).unwrap();
+    let script = script.to_str().unwrap();
+    let data = directory.path().join("data.json");
+    let base = format!("BASE={}", server.url);
+    let web = format!("web=pid:{}", pid(&server));
+    let load = |flags: &[&str], thresholds: &str| {
+        let thresholds = format!("THRESHOLDS={thresholds}");
+        let arguments = ["load", "-e", &base, "-e", &thresholds];
+        plimsoll(&[&arguments, flags, &[script]].concat())
+    };
+    let observe = ["--observe", web.as_str()];
+    let met = r#"{ "server_cpu_per_request": ["value<1s", "value>0"], "server_rss{name:web}": ["max<1000GB"] }"#;
+    let output = load(&observe, met).exits(0);
+    for part in [
+        "THRESHOLDS",
+        "  server_cpu_per_request\n",
+        "✓ 'value<1s' value=",
+        "  server_rss{name:web}\n",
+        "✓ 'max<1000GB' max=",
+        "SERVER web",
+    ] {
+        assert!(output.stdout.contains(part), "no {part} in {output}");
+    }
+    let breached = r#"{ "server_rss{name:web}": ["max<1kB"] }"#;
+    let output = load(&observe, breached).exits(99);
+    let message = "thresholds on metrics 'server_rss{name:web}' have been crossed";
+    assert!(output.stderr.contains(message), "{output}");
+    assert!(output.stdout.contains("✗ 'max<1kB' max="), "{output}");
+    let variable = format!("DATA={}", data.display());
+    load(&[&observe[..], &["-e", &variable]].concat(), breached).exits(99);
+    let metrics: Value = serde_json::from_str(&std::fs::read_to_string(&data).unwrap()).unwrap();
+    let memory = &metrics["server_rss{name:web}"];
+    assert_eq!(memory["type"], "gauge");
+    assert_eq!(memory["contains"], "data");
+    assert_eq!(memory["thresholds"]["max<1kB"]["ok"], false);
+    // No program of ours has less than a megabyte.
+    assert!(memory["values"]["min"].as_f64().unwrap() > 1e6, "{memory}");
+    assert_eq!(metrics["server_rss"]["values"], memory["values"]);
+    // A process that is named by --pid is the target and has no name.
+    let id = pid(&server);
+    load(&["--pid", &id], r#"{ "server_cpu": ["value>0"] }"#).exits(0);
+    let of_name = load(&["--pid", &id], breached).exits(104);
+    assert!(
+        of_name
+            .stderr
+            .contains("no server `web` is observed; add --observe web="),
+        "{of_name}"
+    );
+    let unobserved = load(&[], r#"{ "server_cpu": ["value>0"] }"#).exits(104);
+    assert!(
+        unobserved
+            .stderr
+            .contains("name the server: --pid 4711, or --observe"),
+        "{unobserved}"
+    );
+    let abort = r#"{ "server_cpu": [{ "threshold": "value<1", "abortOnFail": true }] }"#;
+    let output = load(&observe, abort).exits(104);
+    assert!(
+        output.stderr.contains("leave out `abortOnFail`"),
+        "{output}"
+    );
+}

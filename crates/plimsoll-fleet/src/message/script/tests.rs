@@ -40,7 +40,8 @@ fn figures(samples: &[f64]) -> ScriptFigures {
     };
     let scenarios = [("default".to_owned(), counts)];
     let series = sinks(samples).figures();
-    ScriptFigures::new(&series, checks, vec!["::a".to_owned()], &scenarios)
+    let groups = vec!["::a".to_owned()];
+    ScriptFigures::new(&series, checks, groups, &scenarios, None)
 }
 
 proptest! {

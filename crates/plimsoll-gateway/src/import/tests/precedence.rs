@@ -185,7 +185,7 @@ fn files_of_an_alias_are_found_behind_an_expression_and_pages_by_a_rewrite() {
         location / { proxy_pass http://127.0.0.1:1; }",
         &[
             "files = { root = \"/var/files/\", strip = \"/static/\" }",
-            "internal = true\nrespond = { file = \"/srv/down.html\", type = \"text/html; charset=utf-8\" }",
+            "internal = true\nrespond = { file = \"/srv/down.html\", type = \"text/html; charset=utf-8\", optional = true }",
         ],
         &["rewrite: left out: paths are changed where requests are forwarded"],
     );

@@ -138,6 +138,10 @@ fn attach(args: &Args, url: &str, run: &str) -> Result<Exit, Failed> {
     drop(transport);
     let folder = Folder::new(&files);
     let folder = folder.map_err(|error| Problem::new(error).could_not_run())?;
+    #[cfg(feature = "k6")]
+    if let (Work::Script, Some(archive)) = (found.order.work, files.first()) {
+        return super::script::attach(&found, &folder.path().join(&archive.name));
+    }
     let mut whole = arguments::attached(&found.order.command, folder.path())?;
     // Agents that trust a key hear no coordinator without it.
     whole.fleet.sign.clone_from(&args.fleet.sign);

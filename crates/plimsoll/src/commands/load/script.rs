@@ -18,7 +18,7 @@ pub(crate) mod log;
 
 mod options;
 
-mod outputs;
+pub(crate) mod outputs;
 
 mod recorded;
 
@@ -37,6 +37,12 @@ pub(crate) mod template;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "fleet")]
+use clap::parser::ValueSource;
+#[cfg(feature = "fleet")]
+use clap::{Args as _, FromArgMatches as _};
+#[cfg(feature = "fleet")]
+use plimsoll_fleet::FoundRun;
 use plimsoll_k6::{ExitCode as K6ExitCode, LineSource};
 use plimsoll_model::Clock as _;
 use plimsoll_script::Level;
@@ -50,6 +56,8 @@ pub(crate) use self::settings::{log_of, overrides, speaks, variable};
 use self::template::Template;
 use crate::exit::Exit;
 use crate::flags::number;
+#[cfg(feature = "fleet")]
+use crate::problem::Failed;
 use crate::problem::Problem;
 use crate::terminal;
 
@@ -185,13 +193,68 @@ pub(crate) fn run_script(args: &ScriptArgs) -> Exit {
         is_k6: false,
         #[cfg(feature = "fleet")]
         fleet: Some(&args.fleet),
+        #[cfg(feature = "fleet")]
+        attached: None,
         exit: Cell::new(None),
     };
-    let result = outcome(&request);
+    ended(&request)
+}
+
+fn ended(request: &Request<'_>) -> Exit {
+    let result = outcome(request);
     match request.exit.get() {
         Some(exit) if result.is_ok() => exit,
         _ => end(result),
     }
+}
+
+/// Flags of a script that are no matter of the run itself, beside those of the fleet.
+#[cfg(feature = "fleet")]
+const OF_COORDINATOR: [&str; 6] = [
+    "outputs",
+    "dashboard",
+    "no_tui",
+    "observe",
+    "observe_token_file",
+    "observe_ca",
+];
+
+/// Goes on with a run of a fleet whose coordinator is gone, by the flags of this process.
+///
+/// - `found`: the run.
+/// - `script`: its archive.
+#[cfg(feature = "fleet")]
+pub(crate) fn attach(found: &FoundRun, script: &Path) -> Result<Exit, Failed> {
+    let own = std::env::args_os().skip(2).collect::<Vec<_>>();
+    let command = ScriptArgs::augment_args(clap::Command::new("load").no_binary_name(true));
+    let fleet = super::fleet::flags::FleetArgs::augment_args(clap::Command::new("load"));
+    let is_known = |id: &clap::Id| {
+        let mut of_fleet = fleet.get_arguments();
+        OF_COORDINATOR.contains(&id.as_str()) || of_fleet.any(|argument| argument.get_id() == id)
+    };
+    let arguments = own.into_iter().chain([script.as_os_str().to_owned()]);
+    let matches = command.clone().try_get_matches_from(arguments);
+    let matches = matches.map_err(|error| Problem::new(error).usage())?;
+    for argument in command.get_arguments() {
+        let id = argument.get_id();
+        let is_given = matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+        if is_given && id != "script" && !is_known(id) {
+            let message = "is a matter of the run, which goes on as it was started (--attach)";
+            let flag = argument.get_long().unwrap_or(id.as_str());
+            return Err(Problem::with(&format!("--{flag}"), message).usage());
+        }
+    }
+    let args = ScriptArgs::from_arg_matches(&matches);
+    let args = args.map_err(|error| Problem::new(error).usage())?;
+    Ok(ended(&Request {
+        flags: &args.flags,
+        threads: None,
+        test_type: Some(TestType::Archive),
+        is_k6: false,
+        fleet: Some(&args.fleet),
+        attached: Some(found),
+        exit: Cell::new(None),
+    }))
 }
 
 /// The same by the command line of k6.
@@ -203,6 +266,8 @@ pub(crate) fn run_as_k6(args: &K6RunArgs) -> Exit {
         is_k6: true,
         #[cfg(feature = "fleet")]
         fleet: None,
+        #[cfg(feature = "fleet")]
+        attached: None,
         exit: Cell::new(None),
     });
     end_as_k6(&args.flags.global, result)

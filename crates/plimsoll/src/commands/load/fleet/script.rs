@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use plimsoll_fleet::{
-    Argument, Checksum, Counted, FleetError, FleetOutcome, FleetRun, MemberSecond, Merger,
-    NatsTransport, NotStarted, Note, OrderFile, Shares, UnionError, Work, coordinate, new_run_name,
-    tick_bytes,
+    Argument, Checksum, Counted, FleetError, FleetOutcome, FleetRun, FoundRun, MemberEnd,
+    MemberSecond, Merger, NatsTransport, NotStarted, Note, OrderFile, PartSums, SetUp, Shares,
+    UnionError, Work, coordinate, new_run_name, tick_bytes, together,
 };
 use plimsoll_k6::{
-    ExitCode as K6ExitCode, Invocation, LineSource, Overrides, PartCheck, PartFigures, ScriptParts,
-    ScriptUnion, inspect,
+    ExitCode as K6ExitCode, Invocation, LineSource, Overrides, PartFigures, PartsEnd,
+    PreparedParts, RunServers, ScriptParts, ScriptUnion, inspect,
 };
-use plimsoll_load::Interrupt;
 use plimsoll_load::scenario::UserError;
+use plimsoll_load::{Interrupt, Interval, UnionSecond};
 use plimsoll_model::{Clock as _, with_causes};
 use plimsoll_script::Level;
 use plimsoll_wire::SystemClock;
@@ -22,7 +22,9 @@ use plimsoll_wire::SystemClock;
 use super::super::script::Failure;
 use super::super::script::flags::{Mode, RunFlags};
 use super::super::script::load::Loaded;
+use super::super::script::outputs;
 use super::flags::FleetArgs;
+use super::script_part::{RECORDS, flags_of, part_figures, script_figures};
 use super::{check_loopback, connect, fleet_plan, read_key, show};
 use super::{dry_run, kubernetes};
 use crate::exit::Exit;
@@ -32,8 +34,9 @@ use crate::terminal;
 /// Time between two looks at thresholds and the view.
 const TICK_EVERY: Duration = Duration::from_secs(1);
 
-/// Trends of a script beside those that a plain load has, about.
+/// Trends of a script beside those that a plain load has, about; and what exchanges add, with those of each name.
 const HISTOGRAMS: usize = 1;
+const HISTOGRAMS_OF_EXCHANGES: usize = 2;
 
 /// Agents that make the iterations of a script.
 pub(crate) struct ScriptFleet<'a> {
@@ -41,8 +44,12 @@ pub(crate) struct ScriptFleet<'a> {
     args: &'a FleetArgs,
     agents: usize,
     command: Vec<Argument>,
-    archive: OrderFile,
+    /// Absent of a run that is taken over.
+    archive: Option<OrderFile>,
+    attached: Option<FoundRun>,
     most_users: usize,
+    /// Whether the coordinator makes a record of the exchanges.
+    records: bool,
     /// Until the last iteration is interrupted.
     duration: Duration,
     interrupt: Arc<Interrupt>,
@@ -62,25 +69,27 @@ pub(crate) struct FleetListener<'a> {
 impl<'a> ScriptFleet<'a> {
     /// - `broker`: the flags about the fleet, and the URL of the broker.
     /// - `made`: the options of the command line.
+    /// - `records`: whether the exchanges are recorded, for result files.
     ///
     /// `None` if nothing is to be started: who would make what is printed (`--dry-run`).
     pub(crate) fn new(
         (args, url): (&'a FleetArgs, &str),
         flags: &RunFlags,
         loaded: &Loaded,
-        made: Overrides,
+        (made, records): (Overrides, bool),
         interrupt: &Arc<Interrupt>,
         listener: FleetListener<'a>,
     ) -> Result<Option<Self>, Failure> {
         let config = |problem: Problem| (problem, K6ExitCode::InvalidConfig);
         let other = |problem: Problem| (problem, K6ExitCode::Other);
+        if args.attach.is_some() {
+            let problem = Problem::with("--attach", "goes on with the script of the run")
+                .hint("leave the script out: the broker has it");
+            return Err(config(problem));
+        }
         let Some(agents) = args.agents else {
             return Err(config(Problem::with("--fleet", "needs --agents N")));
         };
-        if args.attach.is_some() {
-            let message = "goes on with plain loads only";
-            return Err(config(Problem::with("--attach", message)));
-        }
         if args.fleet_tick != TICK_EVERY {
             let message =
                 "goes with plain loads only: agents that run scripts send a tick a second";
@@ -102,19 +111,75 @@ impl<'a> ScriptFleet<'a> {
             print_parts(&parts, most_vus)?;
             return Ok(None);
         }
-        let command = flags_of_agents(flags);
+        let mut command = flags_of_agents(flags);
+        command.extend(records.then(|| RECORDS.to_owned()));
         Ok(Some(Self {
             transport: transport.map_err(|failed| other(failed.into_first()))?,
             args,
             agents,
             command: command.into_iter().map(Argument::Text).collect(),
-            archive,
+            archive: Some(archive),
+            attached: None,
             most_users: most_vus,
+            records,
             duration,
             interrupt: Arc::clone(interrupt),
             listener,
             outcome: RefCell::new(None),
         }))
+    }
+
+    /// Goes on with a run whose coordinator is gone.
+    ///
+    /// - `broker`, `records`: as of a new one.
+    pub(crate) fn attached(
+        (args, url): (&'a FleetArgs, &str),
+        found: &FoundRun,
+        records: bool,
+        interrupt: &Arc<Interrupt>,
+        listener: FleetListener<'a>,
+    ) -> Result<Self, Failure> {
+        let other = |problem: Problem| (problem, K6ExitCode::Other);
+        let (_, has_exchanges) = flags_of(&found.order)
+            .map_err(|error| other(Problem::with("--attach", error.to_string())))?;
+        if records && !has_exchanges {
+            let message = "needs the exchanges, and the run was started without --out";
+            return Err((Problem::with("--out", message), K6ExitCode::InvalidConfig));
+        }
+        let transport = connect(&args.broker(url));
+        Ok(Self {
+            transport: transport.map_err(|failed| other(failed.into_first()))?,
+            args,
+            agents: found.order.shares.len(),
+            command: Vec::new(),
+            archive: None,
+            attached: Some(found.clone()),
+            most_users: 0,
+            records,
+            duration: Duration::ZERO,
+            interrupt: Arc::clone(interrupt),
+            listener,
+            outcome: RefCell::new(None),
+        })
+    }
+
+    /// Says what the run waits for, and whether its log may be too small.
+    fn announce(&self, run: &str) {
+        let seconds = self.args.agent_wait.as_secs_f64();
+        let agents = self.agents;
+        (self.listener.log)(&format!(
+            "run {run} waits up to {seconds} s for {agents} agents"
+        ));
+        let histograms = if self.records {
+            HISTOGRAMS + HISTOGRAMS_OF_EXCHANGES
+        } else {
+            HISTOGRAMS
+        };
+        let bytes = tick_bytes(None, histograms);
+        let forecast = show::log_forecast(agents, self.duration, bytes, self.args.fleet_log);
+        if let Some(line) = forecast {
+            (self.listener.log)(&line);
+        }
     }
 
     /// The agents side by side, and the exit code if figures are missing.
@@ -131,34 +196,31 @@ impl ScriptParts for ScriptFleet<'_> {
         let key = self.args.sign.as_deref().map(read_key).transpose();
         let key = key.map_err(|failed| super::make_part::text(&failed))?;
         let mut on_note = |note: &Note| (self.listener.log)(&show::note(note));
-        let run = new_run_name();
-        let seconds = self.args.agent_wait.as_secs_f64();
-        let agents = self.agents;
-        (self.listener.log)(&format!(
-            "run {run} waits up to {seconds} s for {agents} agents"
-        ));
-        let bytes = tick_bytes(None, HISTOGRAMS);
-        let forecast = show::log_forecast(agents, self.duration, bytes, self.args.fleet_log);
-        if let Some(line) = forecast {
-            (self.listener.log)(&line);
+        let run = match &self.attached {
+            Some(found) => found.order.run.clone(),
+            None => new_run_name(),
+        };
+        if self.attached.is_none() {
+            self.announce(&run);
         }
         let mut merger = ScriptMerger {
             union,
             begins: self.listener.begins,
             next_tick: None,
+            sums: None,
         };
         let outcome = coordinate(
             &self.transport,
             FleetRun {
                 run,
                 group: self.args.agent_group.clone(),
-                fleet: fleet_plan(self.args, agents, self.most_users),
+                fleet: fleet_plan(self.args, self.agents, self.most_users),
                 program: env!("CARGO_PKG_VERSION").to_owned(),
                 work: Work::Script,
                 tick_seconds: 1,
                 command: self.command.clone(),
-                files: vec![self.archive.clone()],
-                attached: None,
+                files: self.archive.iter().cloned().collect(),
+                attached: self.attached.clone(),
                 key: key.as_ref(),
                 most_log_bytes: self.args.fleet_log.0,
                 keep: self.args.keep,
@@ -167,11 +229,12 @@ impl ScriptParts for ScriptFleet<'_> {
             },
             &mut merger,
         );
-        let union = merger.union;
+        let ScriptMerger { union, sums, .. } = merger;
         union.look();
         match outcome {
             Ok(outcome) => {
                 union.tick(true);
+                union.conclude(parts_end(&outcome.members, sums));
                 for member in &outcome.members {
                     let report = member.report.as_ref();
                     if let Some(message) = report.and_then(|report| report.abort()) {
@@ -181,7 +244,8 @@ impl ScriptParts for ScriptFleet<'_> {
                         union.fail(message);
                     }
                 }
-                for lack in outcome.incomplete() {
+                // A record has it among its cautions.
+                for lack in outcome.incomplete().iter().filter(|_| !self.records) {
                     (self.listener.log)(&format!("incomplete: {lack}"));
                 }
                 self.outcome.replace(Some(outcome));
@@ -202,17 +266,40 @@ struct ScriptMerger<'u, 'a, 'b, 'c> {
     union: &'u mut ScriptUnion<'a, 'b, 'c>,
     begins: &'u dyn Fn(),
     next_tick: Option<Instant>,
+    /// Once the run has started.
+    sums: Option<PartSums>,
 }
 
 impl Merger for ScriptMerger<'_, '_, '_, '_> {
-    fn set_up(&mut self) -> Result<Option<String>, UnionError> {
+    fn set_up(&mut self) -> Result<SetUp, UnionError> {
         (self.begins)();
-        let data = self.union.prepare();
-        data.ok_or_else(|| UnionError::Other("setup() has failed".into()))
+        let prepared = self.union.prepare();
+        let prepared = prepared.ok_or_else(|| UnionError::Other("setup() has failed".into()))?;
+        Ok(SetUp {
+            took_us: u64::try_from(prepared.took.as_micros()).unwrap_or(u64::MAX),
+            failed: prepared.failed,
+            figures: Some(Box::new(script_figures(&prepared.figures))),
+            data: prepared.data,
+        })
     }
 
-    fn begin(&mut self, _shares: &Shares, _started: SystemTime) {
-        self.union.begin();
+    fn take_over(&mut self, set_up: &SetUp, started: SystemTime) -> Result<(), UnionError> {
+        let figures = set_up.figures.as_deref().map(part_figures).transpose()?;
+        let prepared = PreparedParts {
+            data: set_up.data.clone(),
+            took: Duration::from_micros(set_up.took_us),
+            failed: set_up.failed.clone(),
+            figures: figures.unwrap_or_default(),
+        };
+        let taken = self.union.take_over(&prepared, started);
+        taken.map_err(|error| UnionError::Other(Box::new(error)))
+    }
+
+    fn begin(&mut self, shares: &Shares, started: SystemTime) {
+        let workers = shares.values().map(|share| share.workers).sum();
+        self.union.begin(shares.len(), workers, started);
+        let empty = Interval::new(0, self.union.is_open());
+        self.sums = Some(PartSums::new(shares, &empty));
         self.next_tick = Some(SystemClock.now() + TICK_EVERY);
     }
 
@@ -220,26 +307,33 @@ impl Merger for ScriptMerger<'_, '_, '_, '_> {
         let Counted::Script(script) = &second.figures else {
             return Err(UnionError::Kind);
         };
-        let checks = script.checks.iter().map(|check| PartCheck {
-            group: check.group.clone(),
-            name: check.name.clone(),
-            passes: check.passes,
-            fails: check.fails,
-        });
         let figures = PartFigures {
             at: Duration::from_micros(second.at_us),
             is_last: second.is_last,
-            series: script.series()?,
-            checks: checks.collect(),
-            groups: script.groups.clone(),
-            scenarios: script.scenarios(),
+            ..part_figures(script)?
         };
+        if let Some(sums) = &mut self.sums {
+            for exchanged in figures.exchanges.iter().flat_map(|it| &it.seconds) {
+                sums.add(&UnionSecond {
+                    part: second.member,
+                    at: exchanged.at,
+                    grace: false,
+                    is_last: exchanged.is_last,
+                    interval: Interval::clone(&exchanged.interval),
+                });
+            }
+        }
         let merged = self.union.merge_part(second.member, &figures);
         merged.map_err(|error| UnionError::Other(Box::new(error)))?;
         Ok(Checksum::of_script(script))
     }
 
-    fn give_up(&mut self, _member: usize) {}
+    fn give_up(&mut self, member: usize) {
+        self.union.give_up(member);
+        if let Some(sums) = &mut self.sums {
+            sums.give_up(member);
+        }
+    }
 
     fn look(&mut self) -> Option<String> {
         self.union.look();
@@ -250,6 +344,24 @@ impl Merger for ScriptMerger<'_, '_, '_, '_> {
         }
         let is_over = self.union.is_over();
         is_over.then(|| "a threshold was breached, or a signal has come".to_owned())
+    }
+}
+
+/// How the agents ended, side by side.
+fn parts_end(members: &[MemberEnd], sums: Option<PartSums>) -> PartsEnd {
+    let reports = members.iter().map(|member| {
+        let report = member.report.as_ref()?;
+        Some(report.read(Interval::new(0, false)))
+    });
+    let reports: Vec<_> = reports.collect();
+    let agents = sums.map(|sums| sums.figures(members, &reports));
+    let agents = agents.unwrap_or_default();
+    let lacks = members.iter().filter_map(MemberEnd::lack);
+    PartsEnd {
+        cautions: together(&agents),
+        agents,
+        lacks: lacks.map(|lack| format!("incomplete: {lack}")).collect(),
+        reports: reports.into_iter().flatten().collect(),
     }
 }
 
@@ -265,6 +377,7 @@ fn archive_of(
     let inspected = inspect(&Invocation {
         overrides: made,
         exact_trends: flags.exact_trends,
+        servers: RunServers::Elsewhere,
         ..loaded.invocation(quiet, &goes_on)
     });
     let inspected = inspected.map_err(|outcome| {
@@ -347,22 +460,39 @@ fn flags_of_agents(flags: &RunFlags) -> Vec<String> {
 }
 
 /// Refuses flags that need the samples or the processes of one machine.
+///
+/// - `named`: the outputs.
 pub(crate) fn refuse_of_one_machine(
     flags: &RunFlags,
+    named: &[String],
     threads: Option<usize>,
+    args: Option<&FleetArgs>,
 ) -> Result<(), Problem> {
     let is_full = flags.source.summary_mode == Some(Mode::Full);
     let given = [
-        ("--out", !flags.outputs.is_empty()),
         ("--pid", flags.pid.is_some()),
-        ("--dashboard", flags.dashboard.is_some()),
         ("--address", flags.global.address.is_some()),
         ("--summary-mode full", is_full),
         ("--threads", threads.is_some()),
         ("--secret-source", !flags.global.secret_sources.is_empty()),
     ];
-    match given.into_iter().find(|(_, is_given)| *is_given) {
-        Some((flag, _)) => Err(Problem::with(flag, "does not go with --fleet")),
-        None => Ok(()),
+    if let Some((flag, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+        return Err(Problem::with(flag, "does not go with --fleet"));
+    }
+    if let Some(output) = outputs::of_samples(named) {
+        let message = format!("`{output}` does not go with --fleet: agents send no single samples");
+        return Err(Problem::with("--out", message).hint("write result files: --out DIR"));
+    }
+    let is_in_cluster = args.is_some_and(|args| args.kubernetes.kubernetes.is_some());
+    let of_files = [
+        ("--out", !named.is_empty()),
+        ("--dashboard", flags.dashboard.is_some()),
+    ];
+    match of_files.into_iter().find(|(_, is_given)| *is_given) {
+        Some((flag, _)) if is_in_cluster => {
+            let message = "does not go with --kubernetes: what it writes would end with the pod";
+            Err(Problem::with(flag, message))
+        }
+        _ => Ok(()),
     }
 }

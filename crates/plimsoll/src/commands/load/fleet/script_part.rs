@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use clap::{Args as _, FromArgMatches as _};
 use plimsoll_fleet::{
-    AgentReport, Argument, CheckFigures, Checksum, Counted, PartControl, PartError, PartTick,
-    PreparedPart, RunOrder, ScriptFigures, Share,
+    AgentReport, Argument, CheckFigures, Checksum, Counted, FiguresError, PartControl, PartError,
+    PartTick, PreparedPart, RunOrder, ScriptFigures, Share,
 };
 use plimsoll_k6::{
-    ExitCode as K6ExitCode, Invocation, LineSource, Overrides, PartFigures, ScriptPart,
-    SummaryMode, run,
+    ExitCode as K6ExitCode, Invocation, LineSource, Overrides, PartCheck, PartFigures, RunServers,
+    ScriptPart, SummaryMode, run,
 };
 use plimsoll_model::Clock as _;
 use plimsoll_script::Level;
@@ -28,6 +28,9 @@ use crate::terminal;
 /// Flags that an order of a script may have.
 const FLAGS: [&str; 3] = ["--http2", "--http3", "--exact-trends"];
 
+/// In an order: the coordinator makes a record, for which ticks have the exchanges. No flag of a command line.
+pub(super) const RECORDS: &str = "record exchanges";
+
 struct ScriptJob {
     loaded: Loaded,
     flags: RunFlags,
@@ -35,7 +38,23 @@ struct ScriptJob {
     /// As options of k6 have them.
     segment: String,
     sequence: String,
+    /// Whether ticks have the exchanges.
+    records: bool,
     _folder: Folder,
+}
+
+/// The flags of an order, and whether the coordinator makes a record.
+pub(super) fn flags_of(order: &RunOrder) -> Result<(Vec<String>, bool), PartError> {
+    let mut flags = Vec::new();
+    let mut records = false;
+    for argument in &order.command {
+        match argument {
+            Argument::Text(word) if word == RECORDS => records = true,
+            Argument::Text(flag) if FLAGS.contains(&flag.as_str()) => flags.push(flag.clone()),
+            _ => return Err("the order has flags that scripts do not take".into()),
+        }
+    }
+    Ok((flags, records))
 }
 
 /// Compiles the script of an order.
@@ -45,13 +64,7 @@ pub(super) fn prepare(
     share: Share,
 ) -> Result<Box<dyn PreparedPart>, PartError> {
     let archive = order.files.first().ok_or("the order has no script")?;
-    let mut arguments = Vec::new();
-    for argument in &order.command {
-        match argument {
-            Argument::Text(flag) if FLAGS.contains(&flag.as_str()) => arguments.push(flag.clone()),
-            _ => return Err("the order has flags that scripts do not take".into()),
-        }
-    }
+    let (mut arguments, records) = flags_of(order)?;
     let path = folder.path().join(&archive.name);
     arguments.push(path.to_string_lossy().into_owned());
     let command = RunFlags::augment_args(clap::Command::new("load").no_binary_name(true));
@@ -75,6 +88,7 @@ pub(super) fn prepare(
             bound(share.first + share.workers)
         ),
         sequence,
+        records,
         _folder: folder,
     }))
 }
@@ -116,9 +130,11 @@ impl PreparedPart for ScriptJob {
             exact_trends: self.flags.exact_trends,
             workers: self.workers,
             speaks: speaks(&self.flags),
+            servers: RunServers::Elsewhere,
             part: Some(ScriptPart {
                 start: &start,
                 on_tick: &on_tick,
+                records: self.records,
             }),
             ..self.loaded.invocation(lines, &is_interrupted)
         };
@@ -142,25 +158,53 @@ impl PreparedPart for ScriptJob {
         }
         let stopped = SystemClock.now().saturating_duration_since(agreed);
         let late = began.saturating_duration_since(agreed);
+        let report = outcome.report.as_deref();
         Ok(Some(Box::new(AgentReport::of_script(
-            stopped, late, abort, failed,
+            report,
+            (stopped, late),
+            abort,
+            failed,
         ))))
     }
 }
 
-fn tick(figures: &PartFigures) -> PartTick {
+/// The figures as messages have them.
+pub(super) fn script_figures(figures: &PartFigures) -> ScriptFigures {
     let checks = figures.checks.iter().map(|check| CheckFigures {
         group: check.group.clone(),
         name: check.name.clone(),
         passes: check.passes,
         fails: check.fails,
     });
-    let script = ScriptFigures::new(
+    ScriptFigures::new(
         &figures.series,
         checks.collect(),
         figures.groups.clone(),
         &figures.scenarios,
-    );
+        figures.exchanges.as_ref(),
+    )
+}
+
+/// The same as a run has them.
+pub(super) fn part_figures(script: &ScriptFigures) -> Result<PartFigures, FiguresError> {
+    let checks = script.checks.iter().map(|check| PartCheck {
+        group: check.group.clone(),
+        name: check.name.clone(),
+        passes: check.passes,
+        fails: check.fails,
+    });
+    Ok(PartFigures {
+        series: script.series()?,
+        checks: checks.collect(),
+        groups: script.groups.clone(),
+        scenarios: script.scenarios(),
+        exchanges: script.exchanges()?,
+        ..PartFigures::default()
+    })
+}
+
+fn tick(figures: &PartFigures) -> PartTick {
+    let script = script_figures(figures);
     PartTick {
         at_us: u64::try_from(figures.at.as_micros()).unwrap_or(u64::MAX),
         grace: false,

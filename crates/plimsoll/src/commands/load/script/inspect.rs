@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use plimsoll_k6::{
-    ExitCode as K6ExitCode, InspectedScript, Invocation, Overrides, RunControl, go_duration,
+    ExitCode as K6ExitCode, InspectedScript, Invocation, Overrides, RunControl, RunServers,
+    go_duration,
 };
 use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
@@ -60,6 +61,7 @@ pub(crate) fn inspected(
         overrides,
         // A script that begins paused can be inspected.
         control: Some(RunControl::default()),
+        servers: RunServers::Elsewhere,
         ..loaded.invocation(
             Arc::new(move |level, text, origin| log.write(level, text, origin)),
             &goes_on,

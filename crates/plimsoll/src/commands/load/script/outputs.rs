@@ -132,6 +132,26 @@ impl Outputs {
     }
 }
 
+/// The first output that gets single samples, or series of them: no folder.
+#[cfg(feature = "fleet")]
+pub(crate) fn of_samples(outputs: &[String]) -> Option<&str> {
+    const NAMES: [&str; 7] = [
+        "json",
+        "csv",
+        "prometheus-rw",
+        "experimental-prometheus-rw",
+        "otlp",
+        "opentelemetry",
+        "experimental-opentelemetry",
+    ];
+
+    let mut outputs = outputs.iter().map(String::as_str);
+    outputs.find(|output| {
+        let name = output.split('=').next().unwrap_or_default();
+        output.contains('=') || NAMES.contains(&name) || is_output_of_k6(name)
+    })
+}
+
 /// Outputs of k6 and of its extensions that are no folders, so that a run with one of them fails instead of writing to a folder of that name.
 fn is_output_of_k6(name: &str) -> bool {
     const NAMES: [&str; 12] = [

@@ -9,10 +9,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 #[cfg(feature = "fleet")]
+use plimsoll_fleet::FoundRun;
+#[cfg(feature = "fleet")]
 use plimsoll_k6::ScriptParts;
 use plimsoll_k6::{
     ExchangeRecording, ExitCode as K6ExitCode, Invocation, LineSource, Outcome, Output, RunNeeds,
-    RunProgress, run,
+    RunProgress, RunServers, run,
 };
 use plimsoll_model::Clock as _;
 use plimsoll_observe::{Pid, Target};
@@ -47,6 +49,9 @@ pub(super) struct Request<'a> {
     pub(super) is_k6: bool,
     #[cfg(feature = "fleet")]
     pub(super) fleet: Option<&'a super::super::fleet::flags::FleetArgs>,
+    /// The run of a fleet to go on with.
+    #[cfg(feature = "fleet")]
+    pub(super) attached: Option<&'a FoundRun>,
     /// In place of k6's, if it has none for what happened.
     pub(super) exit: Cell<Option<Exit>>,
 }
@@ -58,6 +63,14 @@ impl Request<'_> {
         return self.fleet?.fleet.as_deref();
         #[cfg(not(feature = "fleet"))]
         return None;
+    }
+
+    /// Whether another process has started the run.
+    fn is_attached(&self) -> bool {
+        #[cfg(feature = "fleet")]
+        return self.attached.is_some();
+        #[cfg(not(feature = "fleet"))]
+        return false;
     }
 }
 
@@ -72,9 +85,11 @@ pub(super) fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     let began = SystemClock.now();
     // Variables of this machine are not for others.
     let sees_system = request.broker().is_none();
+    let (page, named) = named_outputs(flags);
     #[cfg(feature = "fleet")]
     if !sees_system {
-        super::super::fleet::script::refuse_of_one_machine(flags, request.threads)
+        let (threads, args) = (request.threads, request.fleet);
+        super::super::fleet::script::refuse_of_one_machine(flags, &named, threads, args)
             .map_err(config)?;
     }
     let loaded = load(&flags.source, &flags.global, request.test_type, sees_system)?;
@@ -84,7 +99,6 @@ pub(super) fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     }
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     let is_interrupted = || interrupt.is_set();
-    let (page, named) = named_outputs(flags);
     let page = DashboardPlan::read(flags.dashboard.as_deref(), page.as_deref(), variable)
         .map_err(config)?;
     let mut outputs = Outputs::open(&named, variable, &loaded.proxies).map_err(other)?;
@@ -120,13 +134,24 @@ pub(super) fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     let observed = flags.observe.open();
     let observed = observed.map_err(|failed| other(failed.into_first()))?;
     let servers = Servers::attach(flags.pid, &observed).map_err(other)?;
+    #[cfg(feature = "fleet")]
+    let servers = if request.is_attached() {
+        servers.late()
+    } else {
+        servers
+    };
     let folder = outputs.folder.take();
     let pid = flags.pid.filter(|_| folder.is_some());
     let target = pid.map(process).transpose().map_err(other)?;
     let target = target.as_deref();
     let recording = folder.as_ref().map(|_| ExchangeRecording {
         target,
-        observed: &observed,
+        // A part of a run is not what its requests cost.
+        observed: if request.is_attached() {
+            &[]
+        } else {
+            &observed
+        },
         facts: report::facts(target, &observed),
     });
     let api = served_api(&flags.global, &log)?;
@@ -157,11 +182,21 @@ pub(super) fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     #[cfg(feature = "fleet")]
     let begins = || servers.mark();
     #[cfg(feature = "fleet")]
+    let listener = FleetListener {
+        log: &say,
+        begins: &begins,
+    };
+    #[cfg(feature = "fleet")]
     let fleet = request.fleet.zip(request.broker());
     #[cfg(feature = "fleet")]
-    let fleet = match fleet {
-        None => None,
-        Some((args, url)) => {
+    let fleet = match (fleet, request.attached) {
+        (None, _) => None,
+        (Some(broker), Some(found)) => {
+            let records = recording.is_some();
+            let fleet = ScriptFleet::attached(broker, found, records, &interrupt, listener);
+            Some(fleet?)
+        }
+        (Some((args, url)), None) => {
             let made = overrides(&flags.overrides, &flags.source, &flags.global);
             let made = made.map_err(config)?;
             if args.kubernetes.kubernetes.is_some() {
@@ -172,12 +207,9 @@ pub(super) fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
                 (args, url),
                 flags,
                 &loaded,
-                made,
+                (made, recording.is_some()),
                 &interrupt,
-                FleetListener {
-                    log: &say,
-                    begins: &begins,
-                },
+                listener,
             )?;
             if fleet.is_none() {
                 return Ok(K6ExitCode::Fine);
@@ -199,6 +231,7 @@ pub(super) fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
         #[cfg(feature = "mcp")]
         most_requests_per_second: bounds.map(|bounds| bounds.requests_per_second),
         recording,
+        servers: RunServers::Here(&servers),
         on_plan: Some(&on_plan),
         on_progress: (has_view || page.is_some()).then_some(&show),
         samples: std::mem::take(&mut outputs.files),
@@ -216,7 +249,6 @@ pub(super) fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
     };
     let outcome = run(&invocation);
     live.end();
-    servers.mark();
     let mut code = outcome.exit;
     drop(invocation);
     if let Some(push) = push.and_then(Rc::into_inner) {
@@ -230,7 +262,7 @@ pub(super) fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
         terminal::print(&agents).map_err(|error| other(Problem::new(error.to_string())))?;
         request.exit.set(exit);
     }
-    let cost = servers.end(outcome.data.as_ref());
+    let cost = servers.text();
     if let Some(folder) = &folder {
         report::write(folder, &outcome).map_err(other)?;
     }
