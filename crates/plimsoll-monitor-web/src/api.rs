@@ -78,6 +78,7 @@ fn reading(api: &Api) -> Routes {
         .get(reader, "/api/v1/incidents/{id}", incidents::one)
         .get(reader, "/api/v1/notices", notices::list)
         .get(reader, "/api/v1/regions", agent::regions)
+        .get(reader, "/api/v1/processes", agent::processes)
         .get(reader, "/api/v1/discovery", agent::discovery)
         .get(reader, "/api/v1/on-call", oncall::list)
         .get(reader, "/api/v1/declared-incidents", declared::list)

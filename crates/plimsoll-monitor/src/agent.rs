@@ -5,9 +5,9 @@
 //! configuration, and results wait in a bounded buffer; the oldest are given up, and counted. A centre that refuses its
 //! token ends its checks until it accepts one.
 
-pub mod report;
-
 mod buffer;
+
+pub mod helper;
 
 mod link;
 
@@ -26,11 +26,11 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinSet};
 
 use crate::agent::buffer::Buffer;
-use crate::agent::report::{MOST_RESULTS, Report};
 use crate::config::{MonitorPlan, What, of_agent};
+use crate::engine::report::{Found, MOST_RESULTS, Report};
 use crate::engine::running::{self, Finished};
 use crate::probe::ProbeContext;
-use crate::schedule::{Gates, Pass, Scheduler};
+use crate::schedule::{DropReason, Gates, Pass, Scheduler};
 use crate::store::MonitorId;
 use crate::time::Timestamp;
 
@@ -224,6 +224,9 @@ impl Agent {
                     if reason.is_for_room() {
                         self.scheduler.put_off(due.key, now);
                     }
+                    if reason == DropReason::BreakerOpen {
+                        self.link.hold_back(&plan.key);
+                    }
                     continue;
                 }
             };
@@ -293,10 +296,10 @@ impl Agent {
     }
 
     /// The next report, and the number of its last result.
-    fn report(&self) -> (u64, String) {
+    fn report(&self) -> (u64, Report) {
         let buffer = self.buffer.borrow();
         let results = buffer.first(MOST_RESULTS);
-        let last = results.last().map_or(0, report::Found::number);
+        let last = results.last().map_or(0, Found::number);
         let report = Report {
             run: self.run,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -305,7 +308,7 @@ impl Agent {
             lost: buffer.lost(),
             results,
         };
-        (last, serde_json::to_string(&report).unwrap_or_default())
+        (last, report)
     }
 
     fn heard(&mut self, talked: Talked) {
@@ -338,6 +341,10 @@ impl Agent {
                         if self.apply(text.clone()) {
                             self.keep(&text);
                         }
+                    }
+                    Reply::Monitors(monitors, limits) => {
+                        self.gates.set_limits(limits);
+                        self.place(monitors);
                     }
                     Reply::Check(keys) => {
                         for id in keys.iter().filter_map(|key| self.ids.get(key)) {
@@ -381,17 +388,24 @@ impl Agent {
                 return false;
             }
         };
+        self.place(plan.monitors.into_iter().map(Arc::new).collect());
+        self.work = Some(text);
+        true
+    }
+
+    /// Makes the monitors those of a list.
+    fn place(&mut self, monitors: Vec<Arc<MonitorPlan>>) {
         let now = self.clock.now();
-        let spread = SPREAD * u32::try_from(plan.monitors.len()).unwrap_or(u32::MAX);
+        let spread = SPREAD * u32::try_from(monitors.len()).unwrap_or(u32::MAX);
         let mut staying = HashMap::new();
-        for monitor in plan.monitors {
+        for monitor in monitors {
             let id = *self.ids.entry(monitor.key.clone()).or_insert_with(|| {
                 self.last_id += 1;
                 MonitorId(self.last_id)
             });
             if let Some(timing) = monitor.timing {
                 self.scheduler.set(id, timing, spread, now);
-                staying.insert(id, Arc::new(monitor));
+                staying.insert(id, monitor);
             }
         }
         for gone in self.monitors.keys() {
@@ -402,8 +416,6 @@ impl Agent {
         self.ids.retain(|_, id| staying.contains_key(id));
         self.monitors = staying;
         self.context.prune();
-        self.work = Some(text);
-        true
     }
 
     /// Keeps a configuration for the next start.

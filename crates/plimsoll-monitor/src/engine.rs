@@ -26,6 +26,8 @@ mod memory;
 
 mod recorder;
 
+pub mod report;
+
 pub(crate) mod running;
 
 pub mod standby;
@@ -42,6 +44,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::config::Plan;
 use crate::engine::command::Command;
 use crate::stop::Stop;
+use crate::store::shards::Division;
 use crate::store::{OrgId, Store, StoreError};
 
 pub use crate::engine::board::{Access, Beat, Board, Counters, Figures, Heard, View};
@@ -114,6 +117,19 @@ impl Monitor {
         notice: Arc<dyn Fn(&str) + Send + Sync>,
         beside: &'static [Beside],
     ) -> Result<Self, StartError> {
+        Self::start_sharing(plan, store, notice, beside, None)
+    }
+
+    /// The same on a store that other processes share.
+    ///
+    /// - `division`: the name of this process, and how the checks are divided.
+    pub fn start_sharing(
+        plan: Plan,
+        store: Arc<dyn Store>,
+        notice: Arc<dyn Fn(&str) + Send + Sync>,
+        beside: &'static [Beside],
+        division: Option<(String, Division)>,
+    ) -> Result<Self, StartError> {
         let (commands, queue) = mpsc::channel(MOST_COMMANDS);
         let (stop, stopped) = oneshot::channel();
         let (ready, started) = std::sync::mpsc::sync_channel(1);
@@ -134,7 +150,11 @@ impl Monitor {
                 };
                 let local = tokio::task::LocalSet::new();
                 local.block_on(&runtime, async move {
-                    match supervisor::Supervisor::start(plan, store, board, notice, beside).await {
+                    match supervisor::Supervisor::start(
+                        plan, store, board, notice, beside, division,
+                    )
+                    .await
+                    {
                         Ok(supervisor) => {
                             ready.send(Ok(supervisor.org())).ok();
                             supervisor.run(queue, stopped).await;

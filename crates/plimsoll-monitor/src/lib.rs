@@ -31,7 +31,8 @@
 //!    on the disk (`store/server/spill.rs`) while the database is away. `LeasedMonitor` (`action/leased_monitor.rs` of
 //!    the web part) starts the loop while this process has the lease of the checks (`engine/leadership.rs`, a state
 //!    machine driven by the time); without it, a `Standby` (`engine/standby.rs`) reads what the other process writes,
-//!    for its pages.
+//!    for its pages, and a `Helper` (`agent/helper.rs`) makes this process's share of the checks (`store/shards.rs`),
+//!    whose results the loop of the other process fetches (`engine/supervisor/sharing.rs`).
 //!
 //! # The way of a notice
 //!

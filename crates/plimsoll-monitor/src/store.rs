@@ -14,6 +14,8 @@ mod accounts;
 
 mod outbox;
 
+pub mod shards;
+
 mod sketch;
 
 mod vault;
@@ -35,6 +37,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::detect::uptime::HealthAt;
+use crate::store::shards::{Division, HandedOver, Shards, SharedResult};
 use crate::time::Timestamp;
 
 pub use crate::store::accounts::{
@@ -313,6 +316,47 @@ pub trait Store: Definitions + Accounts + Send + Sync + fmt::Debug + 'static {
 
     /// Ends the lease of `holder`, if that has it.
     fn end_lease(&self, organisation: &str, holder: &str) -> StoreFuture<'_, ()>;
+
+    /// Takes the share of a process in the checks of an organisation for `lasts` from now on, or renews it. It becomes what
+    /// [`Division::claim`] says, as the processes are that are alive at the moment.
+    ///
+    /// A store that one process has for itself leaves all shards to that.
+    fn hold_share(
+        &self,
+        _org: OrgId,
+        _organisation: &str,
+        process: &str,
+        _lasts: Duration,
+    ) -> StoreFuture<'_, Division> {
+        let process = process.to_owned();
+        Box::pin(async move {
+            Ok(Division {
+                shares: [(process.clone(), Shards::ALL)].into(),
+                leader: Some(process),
+            })
+        })
+    }
+
+    /// Ends the share of a process.
+    fn end_share(&self, _org: OrgId, _process: &str) -> StoreFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Hands results over to the process that has the lease; durably, but for a crash of the database. Those of shards that the
+    /// process does not have any more are left out.
+    fn hand_over(
+        &self,
+        _org: OrgId,
+        _process: &str,
+        _results: Vec<SharedResult>,
+    ) -> StoreFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Fetches the results that other processes handed over, each once, in the order of each of them.
+    fn fetch_handed_over(&self, _org: OrgId) -> StoreFuture<'_, Vec<HandedOver>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
 }
 
 /// Why a store could not do what it was called for.

@@ -1,4 +1,4 @@
-//! `/api/v1/agent`: what agents fetch and send. Each reaches only the monitors that it checks.
+//! `/api/v1/agent`: what agents fetch and send. Each reaches only the monitors that it checks. And who checks what.
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{Extension, State};
@@ -6,9 +6,9 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, ETAG, HeaderValue, IF_NONE_MATCH};
 use http::{HeaderMap, StatusCode};
 use plimsoll_model::Clock;
-use plimsoll_monitor::agent::report::{MOST_RESULTS, Report};
 use plimsoll_monitor::agent::work::{tag, work};
 use plimsoll_monitor::engine::Heard;
+use plimsoll_monitor::engine::report::{MOST_RESULTS, Report};
 use plimsoll_monitor::time::Timestamp;
 use serde_json::json;
 
@@ -146,4 +146,32 @@ pub(super) async fn regions(State(api): State<Api>) -> Answer {
         }));
     }
     Ok(json_of(&json!({ "regions": regions })))
+}
+
+/// Lists the processes that share the checks; none for a store that one process has for itself.
+pub(super) async fn processes(State(api): State<Api>) -> Answer {
+    let board = &api.handle.board;
+    let own = board.region();
+    let views = board.views();
+    let division = board.division();
+    let processes = division.iter().flat_map(|division| {
+        division.shares.iter().map(|(name, share)| {
+            let leads = division.leader.as_ref() == Some(name);
+            let monitors = views.iter().filter(|view| {
+                let is_shareable = view.plan.is_shareable(&own);
+                let is_local = view.plan.timing.is_some() && view.plan.is_checked_from(&own, &own);
+                // What other processes may not check is the leader's.
+                (is_shareable && share.has_monitor(view.id)) || (leads && is_local && !is_shareable)
+            });
+            json!({
+                "name": name,
+                "leads": leads,
+                "shards": share.len(),
+                "monitors": monitors.count(),
+            })
+        })
+    });
+    Ok(json_of(
+        &json!({ "processes": processes.collect::<Vec<_>>() }),
+    ))
 }

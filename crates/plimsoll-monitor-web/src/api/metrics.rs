@@ -29,6 +29,7 @@ mod names {
     pub(super) const AGENT_SEEN: &str = "plimsoll_monitor_agent_last_seen_seconds";
     pub(super) const AGENT_WAITING: &str = "plimsoll_monitor_agent_results_waiting";
     pub(super) const AGENT_LOST: &str = "plimsoll_monitor_agent_results_lost_total";
+    pub(super) const SHARDS: &str = "plimsoll_monitor_shards";
     pub(super) const LISTED: &str = "plimsoll_monitor_discovery_listed_seconds";
     pub(super) const DISCOVERED: &str = "plimsoll_monitor_discovery_monitors";
     pub(super) const UNRECORDED: &str = "plimsoll_monitor_changes_waiting";
@@ -114,6 +115,13 @@ pub(super) async fn metrics(State(api): State<Api>) -> Answer {
         let help = "Monitors of the source";
         let count = source.keys.len() as f64;
         page.add(names::DISCOVERED, "gauge", help, &labels, count);
+    }
+    if let Some(division) = board.division() {
+        for (process, share) in &division.shares {
+            let labels = [("process", process.as_str())];
+            let help = "Shards of 256 that the process checks";
+            page.add(names::SHARDS, "gauge", help, &labels, share.len() as f64);
+        }
     }
     for agent in &*board.agents() {
         let Some(heard) = board.heard(&agent.name) else {

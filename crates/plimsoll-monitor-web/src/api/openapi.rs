@@ -115,6 +115,7 @@ const ROUTES: &[Described] = &[
     route("delete", "/api/v1/subscribers/{id}", Scope::Admin, "Remove a subscriber").answers(204, None),
     route("get", "/api/v1/discovery", Scope::Read, "List sources of monitors, with the age of their lists"),
     route("get", "/api/v1/regions", Scope::Read, "List regions, with what their agents last sent"),
+    route("get", "/api/v1/processes", Scope::Read, "List processes that share the checks, with the shards and monitors of each"),
     route("get", "/api/v1/definitions/monitor", Scope::Write, "List monitors of the store by id, as PUT takes them")
         .query(&["limit", "cursor"]).answers(200, Some("StoredDefinitions")),
     route("get", "/api/v1/definitions/monitor/{id}", Scope::Write, "Get a monitor of the store by id").answers(200, Some("StoredDefinition")),

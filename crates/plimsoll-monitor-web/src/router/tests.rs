@@ -94,6 +94,7 @@ const TABLE: &[(Audience, &[&str])] = &[
             "GET /api/v1/incidents/{id}",
             "GET /api/v1/notices",
             "GET /api/v1/regions",
+            "GET /api/v1/processes",
             "GET /api/v1/discovery",
             "GET /api/v1/on-call",
             "GET /api/v1/declared-incidents",

@@ -1,6 +1,7 @@
 //! Monitors that agents in other regions check.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -13,6 +14,7 @@ use http::{Method, Request, StatusCode};
 use plimsoll_monitor::agent::work::work;
 use plimsoll_monitor::agent::{self, AgentOptions, CentreError, Link, LinkFuture, Reply};
 use plimsoll_monitor::config::{ApiToken, load};
+use plimsoll_monitor::engine::report::Report;
 use plimsoll_monitor::time::Timestamp;
 use plimsoll_testkit::{Origin, eventually, refused_address};
 use serde_json::Value;
@@ -95,8 +97,9 @@ impl Link for Way {
         })
     }
 
-    fn send(&self, report: String) -> LinkFuture<'_> {
+    fn send(&self, report: Report) -> LinkFuture<'_> {
         Box::pin(async move {
+            let report = serde_json::to_string(&report).unwrap();
             let path = "/api/v1/agent/results";
             let sent = self.0.call(Method::POST, path, None, report).await;
             self.0.reports.fetch_add(1, Ordering::SeqCst);
@@ -334,14 +337,19 @@ fn agents_of_one_region_share_its_monitors_and_take_over_from_each_other() {
     let mut text = String::from("store = \"monitor.db\"\nregion = \"home\"\n");
     for (number, token) in TOKENS.iter().enumerate() {
         let hash = ApiToken::written(&ApiToken::hash_of(token));
-        text +=
-            &format!("[[agent]]\nname = \"far-{number}\"\nregion = \"far\"\nsha256 = \"{hash}\"\n");
+        write!(
+            text,
+            "[[agent]]\nname = \"far-{number}\"\nregion = \"far\"\nsha256 = \"{hash}\"\n"
+        )
+        .unwrap();
     }
     for number in 0..MONITORS {
         let target = origin.url(&format!("/{number}"));
-        text += &format!(
+        write!(
+            text,
             "[[monitor]]\nname = \"m{number}\"\nhttp = \"{target}\"\ninterval = \"100ms\"\nfrom = \"far\"\n"
-        );
+        )
+        .unwrap();
     }
     let running = Running::new(folder.path(), "monitor.toml", &text);
     let names = |work: &str| -> BTreeSet<String> {

@@ -42,6 +42,8 @@ mod readers;
 
 mod secrets;
 
+mod sharing;
+
 mod stores;
 
 mod subscriptions;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::agent::report::Found;
+use crate::engine::report::Found;
 use crate::probe::reading::CheckResult;
 
 /// Results that wait; the oldest make room for new ones.

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::fetch::{FetchLimits, Fetched, Fetcher, FetcherError};
@@ -10,6 +11,10 @@ use plimsoll_model::Secret;
 use plimsoll_wire::tls::Trust;
 use serde::Deserialize;
 use url::Url;
+
+use crate::config::MonitorPlan;
+use crate::engine::report::Report;
+use crate::schedule::GateLimits;
 
 /// For one exchange.
 const LIMITS: FetchLimits = FetchLimits {
@@ -32,14 +37,19 @@ pub trait Link {
     fn fetch(&self, known: Option<String>) -> LinkFuture<'_>;
 
     /// Sends a report.
-    fn send(&self, report: String) -> LinkFuture<'_>;
+    fn send(&self, report: Report) -> LinkFuture<'_>;
+
+    /// Notes that no check of a monitor was started, since its host cannot be reached. A centre that is elsewhere is not sent that.
+    fn hold_back(&self, _key: &str) {}
 }
 
 /// The response of the centre.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Reply {
     /// Another configuration than the known one.
     Work(String),
+    /// Other monitors, with the limits of their checks.
+    Monitors(Vec<Arc<MonitorPlan>>, GateLimits),
     /// The known configuration, or a report that was taken.
     Fine,
     /// A report that was taken, and the keys of monitors that are to be checked at once.
@@ -77,6 +87,9 @@ pub enum CentreError {
     /// The centre does not accept the token.
     #[error("the centre refuses the token ({0}); checks end until it accepts one")]
     Refused(String),
+    /// The store that this process shares with the one that has the lease does not take results.
+    #[error("results for the process that has the lease wait: {0}")]
+    Store(String),
 }
 
 /// A centre over HTTP.
@@ -171,8 +184,9 @@ impl Link for Centre {
         })
     }
 
-    fn send(&self, report: String) -> LinkFuture<'_> {
+    fn send(&self, report: Report) -> LinkFuture<'_> {
         Box::pin(async move {
+            let report = serde_json::to_string(&report).unwrap_or_default();
             let fields = vec![("content-type".to_owned(), "application/json".to_owned())];
             let content = Some(report.as_bytes());
             let path = "api/v1/agent/results";

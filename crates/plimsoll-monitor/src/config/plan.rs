@@ -240,6 +240,15 @@ impl MonitorPlan {
         }
     }
 
+    /// Whether another process on the same store may check it for this one. What is asked of a machine itself stays with the
+    /// process that has the lease.
+    ///
+    /// - `own`: the region of this process.
+    pub fn is_shareable(&self, own: &str) -> bool {
+        let is_of_machine = matches!(self.kind.as_str(), "docker" | "systemd");
+        self.timing.is_some() && self.is_checked_from(own, own) && !is_of_machine
+    }
+
     /// The keys of monitors that it depends on or is made of.
     pub fn needs(&self) -> impl Iterator<Item = &str> {
         let members = match &self.what {

@@ -160,6 +160,7 @@ fn servers<'t>(
     let ca = table.text("ca").map(|path| directory.join(path));
     let spill = table.text("spill").unwrap_or_else(|| SPILL.to_owned());
     let most_spilled = table.bytes("spill_limit");
+    let shares_checks = table.boolean("share_checks");
     table.finish();
     let urls = ServerUrls {
         postgres: postgres?,
@@ -175,6 +176,7 @@ fn servers<'t>(
         urls,
         ServerOptions {
             most_spilled: most_spilled.unwrap_or(default.most_spilled),
+            shares_checks: shares_checks.unwrap_or(default.shares_checks),
             ..default
         },
     ))

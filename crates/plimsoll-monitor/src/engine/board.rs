@@ -21,6 +21,7 @@ use crate::notify::oncall::OnCallPlan;
 use crate::notify::{AcknowledgePlan, EscalationPlan, NotifyPlan};
 use crate::probe::reading::CheckResult;
 use crate::schedule::DropCounts;
+use crate::store::shards::Division;
 use crate::store::{DefinitionKind, MonitorId, StoredToken};
 use crate::time::Timestamp;
 
@@ -56,6 +57,8 @@ struct Content {
     /// Names of regions by their numbers in the store.
     regions: Arc<BTreeMap<u16, Arc<str>>>,
     subscriptions: Option<Arc<SubscriptionPlan>>,
+    /// How processes divide the checks; absent for one that has its store for itself.
+    division: Option<Arc<Division>>,
     /// When the process ended that ran the checks, until one runs them again.
     ended: Option<Timestamp>,
     acknowledge: Option<Arc<AcknowledgePlan>>,
@@ -228,6 +231,20 @@ impl Board {
     /// Processes elsewhere that check monitors too.
     pub fn agents(&self) -> Arc<[AgentPlan]> {
         self.read(|content| Arc::clone(&content.agents))
+    }
+
+    /// How the processes on the store divide the checks; absent for one that has its store for itself.
+    pub fn division(&self) -> Option<Arc<Division>> {
+        self.read(|content| content.division.clone())
+    }
+
+    /// - `leader`: the process that judges all results.
+    pub(super) fn set_division(&self, leader: &str, division: &Division) {
+        let division = Division {
+            leader: Some(leader.to_owned()),
+            shares: division.shares.clone(),
+        };
+        self.write(|content| content.division = Some(Arc::new(division)));
     }
 
     /// On-call rotations.

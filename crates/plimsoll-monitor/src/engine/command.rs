@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 use crate::config::{MonitorPlan, Plan};
 use crate::engine::Handle;
 use crate::probe::reading::CheckResult;
+use crate::store::shards::Division;
 use crate::store::{MonitorId, StoreError};
 use crate::time::Timestamp;
 
@@ -53,6 +54,8 @@ pub(super) enum Command {
         Vec<RemoteResult>,
         oneshot::Sender<Result<(usize, Vec<String>), CommandError>>,
     ),
+    /// The name of this process, and how those on the store divide the checks.
+    Divide(String, Division),
     Heartbeat(
         String,
         HeartbeatSignal,
@@ -231,6 +234,15 @@ impl Handle {
         let agent = agent.to_owned();
         self.command(|done| Command::Report(agent, run, results, done))
             .await
+    }
+
+    /// Divides the checks with other processes from now on; false if the monitor cannot take that now, so that it has to be tried
+    /// again.
+    ///
+    /// - `process`: the name of this one.
+    pub fn divide_soon(&self, process: &str, division: &Division) -> bool {
+        let command = Command::Divide(process.to_owned(), division.clone());
+        self.commands.try_send(command).is_ok()
     }
 
     /// Takes a heartbeat.

@@ -21,6 +21,8 @@ const ATTEMPT: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Leadership {
     leads_until: Option<Duration>,
+    /// How long the share of a process that may not lead is its own, without another renewal.
+    shares_until: Option<Duration>,
     due: Duration,
 }
 
@@ -28,6 +30,16 @@ impl Leadership {
     /// Whether this process may run checks.
     pub fn leads(&self, now: Duration) -> bool {
         self.leads_until.is_some_and(|until| now < until)
+    }
+
+    /// Until when this process may check its share, whether it leads or not.
+    pub fn shares_until(&self) -> Option<Duration> {
+        self.shares_until
+    }
+
+    /// Has the store be called soon again, since shards wait for their process.
+    pub fn hurry(&mut self, now: Duration) {
+        self.due = self.due.min(now + ATTEMPT);
     }
 
     /// When the store is next called for the lease.
@@ -48,13 +60,13 @@ impl Leadership {
             .map_or(RENEW, |left| left.min(RENEW))
     }
 
-    /// Takes the answer of a call that began at `called`; `None` if the store could not be reached.
+    /// Takes the answer of a call for the lease and the share that began at `called`; `None` if the store could not be reached.
     pub fn answer(&mut self, called: Duration, now: Duration, granted: Option<bool>) {
-        match granted {
-            // The lease began no earlier than the call.
-            Some(true) => self.leads_until = LASTS.checked_sub(MARGIN).map(|leads| called + leads),
-            Some(false) => self.leads_until = None,
-            None => {}
+        // The lease began no earlier than the call.
+        let until = LASTS.checked_sub(MARGIN).map(|lasts| called + lasts);
+        if let Some(leads) = granted {
+            self.leads_until = until.filter(|_| leads);
+            self.shares_until = until;
         }
         let pause = match granted {
             Some(true) => RENEW,
@@ -141,5 +153,14 @@ mod tests {
         assert!(process.leads(second(15)));
         process.answer(second(12), second(12), Some(false));
         assert!(!process.leads(second(12)));
+        // Its share is another matter, and ends in the same way.
+        assert_eq!(process.shares_until(), Some(second(20)));
+        process.answer(second(13), second(16), None);
+        assert_eq!(process.shares_until(), Some(second(20)));
+        process.answer(second(20), second(20), Some(true));
+        process.hurry(second(20));
+        assert_eq!(process.due(), second(21));
+        process.hurry(second(22));
+        assert_eq!(process.due(), second(21));
     }
 }

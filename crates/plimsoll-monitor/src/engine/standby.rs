@@ -15,6 +15,7 @@ use crate::engine::Handle;
 use crate::engine::board::{Board, Counters, View};
 use crate::engine::composition::{Composed, StoredDefinitions, compose};
 use crate::engine::supervisor::OWN;
+use crate::schedule::GateLimits;
 use crate::store::{DefinitionKind, MonitorId, OrgId, Restored, Store, StoreError};
 use crate::time::Timestamp;
 
@@ -23,6 +24,15 @@ const DEFINITIONS_EVERY: Duration = Duration::from_secs(10);
 
 /// A process that checks marks itself every second; one that has not for so long has ended.
 const MARKS_WITHIN: Duration = Duration::from_secs(5);
+
+/// What there is to check of a region, for a process that checks a share of it.
+#[derive(Debug, Clone, Default)]
+pub struct Checks {
+    /// Monitors that are not paused, by their numbers in the store.
+    pub monitors: Arc<[(MonitorId, Arc<MonitorPlan>)]>,
+    /// The limits of each process.
+    pub limits: GateLimits,
+}
 
 /// Reads what another process writes.
 #[derive(Debug)]
@@ -70,6 +80,18 @@ impl Standby {
     /// Its board, with the store.
     pub fn handle(&self) -> &Handle {
         &self.handle
+    }
+
+    /// What there is to check, as of the last [`refresh`](Self::refresh).
+    pub fn checks(&self, plan: &Plan) -> Checks {
+        let views = self.handle.board.views();
+        let views = views
+            .into_iter()
+            .filter(|view| !view.is_paused && view.plan.is_shareable(&plan.region));
+        Checks {
+            monitors: views.map(|view| (view.id, view.plan)).collect(),
+            limits: plan.limits,
+        }
     }
 
     /// Brings the board up to date.

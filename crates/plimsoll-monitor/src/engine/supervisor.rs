@@ -18,6 +18,8 @@ mod regions;
 
 mod reload;
 
+mod sharing;
+
 mod sources;
 
 mod turns;
@@ -48,11 +50,13 @@ use crate::engine::running::{self, Finished};
 use crate::engine::supervisor::agents::Agents;
 use crate::engine::supervisor::batch::Batch;
 use crate::engine::supervisor::channels::Channels;
+use crate::engine::supervisor::sharing::Sharing;
 use crate::engine::supervisor::sources::SourceState;
 use crate::engine::supervisor::windows::Windows;
 use crate::probe::ProbeContext;
 use crate::probe::reading::CheckResult;
 use crate::schedule::{DropReason, Gates, Pass, Scheduler};
+use crate::store::shards::Division;
 use crate::store::{Change, MonitorId, OrgId, ResultRow, Retention, Store, StoreError};
 use crate::time::{Moment, Timestamp};
 
@@ -148,6 +152,7 @@ pub(super) struct Supervisor {
     /// The configuration of the file, to which definitions of the store are added.
     base: Plan,
     agents: Agents,
+    sharing: Sharing,
     discovery: Discovery,
     /// The state of each source, in their order.
     sources: Vec<SourceState>,
@@ -161,8 +166,10 @@ impl Supervisor {
         board: Arc<Board>,
         notice: Arc<dyn Fn(&str) + Send + Sync>,
         beside: &'static [Beside],
+        division: Option<(String, Division)>,
     ) -> Result<Self, StoreError> {
-        let started = Self::start_by(Rc::new(SystemClock), plan, store, board, notice);
+        let clock = Rc::new(SystemClock);
+        let started = Self::start_by(clock, plan, store, board, notice, division);
         let mut started = started.await?;
         started.channels.run_beside(beside);
         Ok(started)
@@ -175,10 +182,16 @@ impl Supervisor {
         store: Arc<dyn Store>,
         board: Arc<Board>,
         notice: Arc<dyn Fn(&str) + Send + Sync>,
+        division: Option<(String, Division)>,
     ) -> Result<Self, StoreError> {
         let org = store.org(&plan.organisation).await?;
         let now = clock.now();
+        let began = Timestamp::from_system(clock.wall());
+        if let Some((process, division)) = &division {
+            board.set_division(process, division);
+        }
         let mut supervisor = Self {
+            sharing: Sharing::new(division, began),
             watch: Rc::new(ClockWatch::new(&*clock)),
             breaks: Rc::default(),
             clock,
@@ -237,6 +250,7 @@ impl Supervisor {
             async move { recorder.run(org, store, notice).await }
         });
         let ticking = self.tick();
+        self.sharing.start(self.org, &self.store);
         loop {
             self.look_at_clocks();
             self.start_deliveries();
@@ -270,11 +284,17 @@ impl Supervisor {
                     self.look_at_clocks();
                     self.place_list(found).await;
                 }
+                found = self.sharing.next() => {
+                    self.look_at_clocks();
+                    self.take_handed_over(found);
+                }
                 () = tokio::time::sleep_until(wake.into()) => {}
             }
         }
         self.checks.abort_all();
         drop(ticking);
+        let rest = self.sharing.finish().await;
+        self.take_handed_over(rest);
         self.channels.end_deliveries(LAST_SENT).await;
         self.shut_down(recording).await;
     }
@@ -408,6 +428,13 @@ impl Supervisor {
 
     /// A result of this process.
     fn accept_result(&mut self, id: MonitorId, result: CheckResult) {
+        self.count_result(id, result, true);
+    }
+
+    /// Counts a result of this region.
+    ///
+    /// - `replies`: whether callers that wait for a result get it.
+    fn count_result(&mut self, id: MonitorId, result: CheckResult, replies: bool) {
         if self.refuses(1) {
             return;
         }
@@ -429,7 +456,10 @@ impl Supervisor {
             reason: result.reason.clone(),
             at: result.at,
         };
-        let waiting = self.waiting_for.remove(&id).unwrap_or_default();
+        let mut waiting = Vec::new();
+        if replies {
+            waiting = self.waiting_for.remove(&id).unwrap_or_default();
+        }
         let shared: Vec<_> = waiting.iter().map(|_| result.clone()).collect();
         self.board.change(&key, |view| view.count(result));
         self.feed(id, input);

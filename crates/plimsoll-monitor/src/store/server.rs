@@ -33,6 +33,8 @@ mod own_results;
 
 mod lease;
 
+mod share;
+
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError};
@@ -52,6 +54,7 @@ use crate::store::definitions::{
 use crate::store::outbox::{NewNotice, NoticeOutcome, NoticeState, StoredNotice};
 use crate::store::server::postgres::Scoped;
 use crate::store::server::thread::{Core, StoreThread};
+use crate::store::shards::{Division, HandedOver, SharedResult};
 use crate::store::types::{
     BatchNumber, Change, Incident, IncidentEvent, IncidentFilter, IncidentId, MonitorHistory,
     MonitorId, MonitorRow, NewMonitor, OrgId, Orphan, Resolution, Restored, ResultRow, Retention,
@@ -85,6 +88,8 @@ pub struct ServerOptions {
     pub most_waiting: usize,
     /// Bytes of results on the disk; beyond it the oldest are deleted, and counted. 1 GiB holds some 8 million.
     pub most_spilled: u64,
+    /// Whether processes that share the store divide the checks; otherwise one of them makes all.
+    pub shares_checks: bool,
 }
 
 impl Default for ServerOptions {
@@ -94,6 +99,7 @@ impl Default for ServerOptions {
             batch: 20_000,
             most_waiting: 200_000,
             most_spilled: 1 << 30,
+            shares_checks: true,
         }
     }
 }
@@ -690,6 +696,42 @@ impl Store for ServerStore {
     fn end_lease(&self, organisation: &str, holder: &str) -> StoreFuture<'_, ()> {
         let (name, holder) = (organisation.to_owned(), holder.to_owned());
         self.call(async move |core: &Core| lease::end(&core.postgres, &name, &holder).await)
+    }
+
+    fn hold_share(
+        &self,
+        org: OrgId,
+        organisation: &str,
+        process: &str,
+        lasts: Duration,
+    ) -> StoreFuture<'_, Division> {
+        let (organisation, process) = (organisation.to_owned(), process.to_owned());
+        self.read(org, async move |scoped: &Scoped<'_>| {
+            share::hold(scoped, &organisation, &process, lasts).await
+        })
+    }
+
+    fn end_share(&self, org: OrgId, process: &str) -> StoreFuture<'_, ()> {
+        let process = process.to_owned();
+        self.read(org, async move |scoped: &Scoped<'_>| {
+            share::end(scoped, &process).await
+        })
+    }
+
+    fn hand_over(
+        &self,
+        org: OrgId,
+        process: &str,
+        results: Vec<SharedResult>,
+    ) -> StoreFuture<'_, ()> {
+        let process = process.to_owned();
+        self.read(org, async move |scoped: &Scoped<'_>| {
+            share::hand_over(scoped, &process, &results).await
+        })
+    }
+
+    fn fetch_handed_over(&self, org: OrgId) -> StoreFuture<'_, Vec<HandedOver>> {
+        self.read(org, async |scoped: &Scoped<'_>| share::fetch(scoped).await)
     }
 }
 

@@ -235,6 +235,7 @@ impl Supervisor {
 
     fn date_set(&mut self, from: Timestamp, to: Timestamp) {
         self.windows.expect_change();
+        self.sharing.set_date(to);
         for id in self.ids() {
             if let Some(live) = self.live.get_mut(&id) {
                 if let Some(heartbeat) = &mut live.heartbeat {

@@ -41,6 +41,7 @@ impl Supervisor {
     }
 
     fn step(&mut self, id: MonitorId, input: Input, now: Moment) {
+        self.excuse_silence(id, now);
         let Some(live) = self.live.get_mut(&id) else {
             return;
         };

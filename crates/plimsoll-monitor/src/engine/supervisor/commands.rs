@@ -1,7 +1,6 @@
 //! Carries out commands of the API.
 
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -55,6 +54,7 @@ impl Supervisor {
             Command::Report(agent, run, results, done) => {
                 done.send(self.report(&agent, run, results)).ok();
             }
+            Command::Divide(process, division) => self.divide(process, division),
             Command::Heartbeat(key, signal, done) => {
                 done.send(self.heartbeat(&key, signal)).ok();
             }
@@ -152,17 +152,7 @@ impl Supervisor {
             return Err(CommandError::NotFound);
         };
         live.is_paused = paused;
-        let plan = Arc::clone(&live.plan);
-        let checks = !paused && self.checks_itself(&plan);
-        match plan.timing.filter(|_| checks) {
-            Some(timing) => {
-                self.scheduler
-                    .set(id, timing, Duration::ZERO, self.origin + now.elapsed);
-            }
-            None => {
-                self.scheduler.remove(&id);
-            }
-        }
+        self.schedule(id, Duration::ZERO, now);
         self.board.change(key, |view| view.is_paused = paused);
         self.feed(id, Input::Pause(paused));
         self.judge_composite(id);

@@ -189,8 +189,14 @@ impl Life {
         let clocks = Rc::new(self.clocks.clone());
         let store = Arc::<SqliteStore>::clone(&self.store);
         let notice = Arc::new(|_: &str| {});
-        let started =
-            Supervisor::start_by(clocks, self.setting.plan(), store, Arc::default(), notice);
+        let started = Supervisor::start_by(
+            clocks,
+            self.setting.plan(),
+            store,
+            Arc::default(),
+            notice,
+            None,
+        );
         self.engine = Some(block_on(started).unwrap());
     }
 

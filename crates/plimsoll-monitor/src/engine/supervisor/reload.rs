@@ -348,16 +348,6 @@ impl Supervisor {
             counters: crate::engine::Counters::default(),
         };
         self.board.insert(view);
-        let checks = !is_paused && self.checks_itself(&plan);
-        match plan.timing.filter(|_| checks) {
-            Some(timing) => {
-                let start = self.origin + now.elapsed;
-                self.scheduler.set(id, timing, spread, start);
-            }
-            None => {
-                self.scheduler.remove(&id);
-            }
-        }
         let was_paused = detector.health() == Health::Paused;
         let live = LiveMonitor {
             plan,
@@ -371,6 +361,7 @@ impl Supervisor {
             remembered: known.map(|known| known.remembered).unwrap_or_default(),
         };
         self.live.insert(id, live);
+        self.schedule(id, spread, now);
         self.set_timer(id);
         if was_paused != is_paused {
             self.feed(id, Input::Pause(is_paused));

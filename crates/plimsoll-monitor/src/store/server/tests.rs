@@ -6,6 +6,7 @@ use super::*;
 use crate::detect::status::{Health, Status};
 use crate::probe::reading::CheckResult;
 use crate::store::contract::contract;
+use crate::store::shards::Shards;
 
 fn urls(folder: &TempDir) -> ServerUrls {
     ServerUrls {
@@ -433,6 +434,77 @@ fn one_process_has_the_lease_until_it_ends_it_or_the_lease_is_over() {
             second.hold_lease("other", "b", long).await.unwrap(),
             "each organisation has its own"
         );
+    });
+}
+
+#[test]
+fn processes_divide_the_shards_and_only_who_has_a_shard_hands_results_of_it_over() {
+    let folder = TempDir::new().unwrap();
+    let urls = urls(&folder);
+    let store = open(&urls);
+    let long = Duration::from_hours(1);
+    block_on(async {
+        let (org, monitor) = monitor_in(&store, "one").await;
+        let (other, _) = monitor_in(&store, "other").await;
+        let hold = async |process: &str, lasts| {
+            store.hold_share(org, "one", process, lasts).await.unwrap()
+        };
+        let first = hold("a", long).await;
+        assert_eq!(first.share_of("a"), Shards::ALL);
+        assert_eq!(first.leader, None, "no process has the lease");
+        assert!(store.hold_lease("one", "a", long).await.unwrap());
+        // Shards are taken once they are given up.
+        let second = hold("b", long).await;
+        assert!(second.share_of("b").is_empty());
+        assert_eq!(second.leader.as_deref(), Some("a"));
+        assert_eq!(hold("a", long).await.share_of("a").len(), 128);
+        assert!(hold("b", long).await.is_even());
+        // Each organisation has its own.
+        let elsewhere = store.hold_share(other, "other", "b", long).await.unwrap();
+        assert_eq!(elsewhere.share_of("b"), Shards::ALL);
+
+        let is_first = hold("a", long).await.share_of("a").has_monitor(monitor);
+        let (process, stranger) = if is_first { ("a", "b") } else { ("b", "a") };
+        let results = |numbers: std::ops::Range<i64>| {
+            let result = |number: i64| SharedResult {
+                number,
+                monitor,
+                text: format!("{number} of them"),
+            };
+            numbers.map(result).collect::<Vec<_>>()
+        };
+        let hand_over = async |process: &str, numbers| {
+            store
+                .hand_over(org, process, results(numbers))
+                .await
+                .unwrap();
+        };
+        hand_over(process, 1..4).await;
+        hand_over(process, 2..5).await;
+        hand_over(stranger, 7..9).await;
+        hand_over("nobody", 7..9).await;
+        assert!(store.fetch_handed_over(other).await.unwrap().is_empty());
+        let fetched = store.fetch_handed_over(org).await.unwrap();
+        let seen: Vec<_> = fetched
+            .iter()
+            .map(|it| (it.process.as_str(), it.number))
+            .collect();
+        assert_eq!(
+            seen,
+            [(process, 1), (process, 2), (process, 3), (process, 4)]
+        );
+        assert_eq!(fetched[1].text, "2 of them");
+        assert!(store.fetch_handed_over(org).await.unwrap().is_empty());
+
+        // One that is gone leaves its shards, by itself or when its share is over.
+        store.end_share(org, "b").await.unwrap();
+        hold("a", Duration::ZERO).await;
+        hand_over(process, 10..11).await;
+        assert!(store.fetch_handed_over(org).await.unwrap().is_empty());
+        let last = hold("c", long).await;
+        assert_eq!(last.shares.keys().collect::<Vec<_>>(), ["c"]);
+        assert_eq!(last.share_of("c"), Shards::ALL);
+        assert_eq!(last.leader, None, "the one with the lease takes no part");
     });
 }
 

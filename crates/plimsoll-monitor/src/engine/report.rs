@@ -1,4 +1,6 @@
-//! Reports of an agent: results as JSON. Unknown keys are ignored, so that an agent may be newer than its centre.
+//! Results of another process as JSON: reports of agents, and what processes on one store find for each other.
+//!
+//! Unknown keys are ignored, so that an agent may be newer than its centre.
 
 use std::time::Duration;
 
@@ -6,9 +8,18 @@ use plimsoll_model::{Phase, Phases};
 use serde::{Deserialize, Serialize};
 
 use crate::detect::status::Status;
-use crate::engine::RemoteResult;
+use crate::engine::command::RemoteResult;
 use crate::probe::reading::{CheckResult, Judged};
 use crate::time::Timestamp;
+
+/// What a process finds for the one that has the lease, as the store keeps it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum SharedFinding {
+    /// A report with one result.
+    Result(Report),
+    /// No check of this monitor was started, since its host cannot be reached.
+    HeldBack(String),
+}
 
 /// Results of one report.
 pub const MOST_RESULTS: usize = 1_000;
@@ -90,6 +101,10 @@ impl Found {
             certificate_expires: result.certificate_expires.map(|at| at.0),
             domain_expires: result.domain_expires.map(|at| at.0),
         }
+    }
+
+    pub(crate) fn key(&self) -> &str {
+        &self.key
     }
 
     pub(crate) fn number(&self) -> u64 {
