@@ -2,8 +2,8 @@
 //!
 //! Each set-up has a server of its own, written here, so that plimsoll does not judge itself. What the text, the JSON,
 //! the CSV, the HTML and the log of histograms show is compared with what the server did and with theory. A figure that
-//! is off by more than 2 % and not marked (a bound `≥`, or a caution about the generator or the machine) is a failure;
-//! counts have to be equal always, and in every format.
+//! is off by more than 2 % and not marked (a bound `≥`, a caution about the generator or the machine, or by as much as is said to be
+//! the generator's at most) is a failure; counts have to be equal always, and in every format.
 
 mod call;
 mod figures;

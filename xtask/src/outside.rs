@@ -251,6 +251,8 @@ struct Bench<'a> {
     plimsoll: PathBuf,
     /// A directory for files that are made on the way.
     scratch: PathBuf,
+    /// Where programs that are built once are kept.
+    target: PathBuf,
 }
 
 /// What the cases of a suite came to.
@@ -311,6 +313,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
             checkout: &checkout,
             plimsoll: plimsoll.clone(),
             scratch: scratch.clone(),
+            target: target.clone(),
         });
         // A leftover lies in the target directory.
         fs::remove_dir_all(&scratch).ok();

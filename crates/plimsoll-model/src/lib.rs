@@ -66,6 +66,7 @@ pub use crate::results::check::{
     Certificate, Checked, CheckedCall, CheckedRedirect, Judgement, TlsSession, Verdict,
 };
 pub use crate::results::conditions::{Conditions, Limits, LoadAverage, Pinning};
+pub use crate::results::generator_share::GeneratorShare;
 pub use crate::results::latency_by_status::LatencyByStatus;
 pub use crate::results::loadtest::{
     LoadtestConnections, LoadtestFound, LoadtestShape, LoadtestSummary, LoadtestTick,

@@ -6,6 +6,8 @@ pub(crate) mod conditions;
 
 pub(crate) mod agents;
 
+pub(crate) mod generator_share;
+
 pub(crate) mod latency_by_status;
 
 pub(crate) mod observed;

@@ -74,6 +74,15 @@ impl ApiError {
         }
     }
 
+    /// The condition of a request does not hold.
+    pub(super) fn stale() -> Self {
+        Self {
+            status: StatusCode::PRECONDITION_FAILED,
+            code: "precondition_failed",
+            ..Self::conflict("it was changed meanwhile, or is not there; read it again")
+        }
+    }
+
     pub(super) fn read_only(key: &str) -> Self {
         Self {
             code: "read_only",
@@ -192,6 +201,11 @@ impl ApiError {
             retry_after: None,
             ..Self::invalid("body", first)
         }
+    }
+
+    /// The status of its response.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
     }
 
     /// The error as a message for people.

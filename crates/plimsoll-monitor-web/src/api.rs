@@ -2,6 +2,8 @@
 
 mod declared;
 
+mod definitions;
+
 mod query;
 
 mod body;
@@ -32,6 +34,8 @@ mod oncall;
 
 mod gatus;
 
+mod healthchecks;
+
 mod metrics;
 
 use http::Method;
@@ -51,8 +55,10 @@ pub(crate) fn routes(api: &Api) -> Routes {
         .merge(reading(api))
         .merge(writing(api))
         .merge(managing(api))
+        .merge(definitions::routes(api))
         .merge(of_agents(api))
         .merge(of_gatus(api))
+        .merge(healthchecks::routes(api))
         .merge(public(api))
 }
 

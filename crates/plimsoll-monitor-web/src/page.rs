@@ -30,7 +30,7 @@ pub use plimsoll_monitor::config::page::{
 };
 
 pub(crate) use crate::page::cache::Pages;
-pub(crate) use crate::page::html::{chart, icon, sparkline};
+pub(crate) use crate::page::html::{chart, icon, phases, sparkline};
 pub(crate) use crate::page::sessions::Sessions;
 pub(crate) use crate::page::snapshot::{PublicIncident, Rows, incidents_of};
 pub(crate) use crate::page::words::Words;

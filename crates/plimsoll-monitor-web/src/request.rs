@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use http::HeaderMap;
+use http::header::HOST;
 use plimsoll_server::Scheme;
 
 /// The address of the client, by which attempts are limited.
@@ -22,6 +23,17 @@ pub(crate) fn is_tls(fields: &HeaderMap, extensions: &http::Extensions) -> bool 
     let proxied = fields.get("x-forwarded-proto");
     extensions.get::<Scheme>() == Some(&Scheme::Https)
         || proxied.is_some_and(|scheme| scheme.as_bytes() == b"https")
+}
+
+/// Scheme and host by which the client reached this server.
+pub(crate) fn origin_of(fields: &HeaderMap, extensions: &http::Extensions) -> String {
+    let host = fields.get(HOST).and_then(|host| host.to_str().ok());
+    let scheme = if is_tls(fields, extensions) {
+        "https"
+    } else {
+        "http"
+    };
+    format!("{scheme}://{}", host.unwrap_or("localhost"))
 }
 
 /// A parameter of a query.

@@ -26,7 +26,7 @@ use crate::page::cache::{Current, Rendered};
 use crate::page::html::{self, Frame};
 use crate::page::snapshot::{Completed, State as Shown};
 use crate::page::{PagePlan, feed, live, statuspage};
-use crate::request::{is_tls, parameter};
+use crate::request::{origin_of, parameter};
 use crate::state::Api;
 use crate::visit::reply::{Caching, redirect, refused, reply};
 
@@ -109,12 +109,10 @@ async fn serve(
         Language::accepted(value)
     };
     let remembered = || Language::with_tag(cookie(fields, "lang")?);
-    let url = plan.url.clone().unwrap_or_else(|| {
-        let host = fields.get(HOST).and_then(|host| host.to_str().ok());
-        let is_tls = is_tls(fields, &parts.extensions);
-        let scheme = if is_tls { "https" } else { "http" };
-        format!("{scheme}://{}{base}", host.unwrap_or("localhost"))
-    });
+    let url = plan
+        .url
+        .clone()
+        .unwrap_or_else(|| format!("{}{base}", origin_of(fields, &parts.extensions)));
     let visit = Visit {
         api,
         plan,

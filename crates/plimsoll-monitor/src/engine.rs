@@ -20,6 +20,8 @@ mod heartbeat;
 
 mod leadership;
 
+pub(crate) mod mates;
+
 mod memory;
 
 mod recorder;
@@ -42,8 +44,9 @@ use crate::engine::command::Command;
 use crate::stop::Stop;
 use crate::store::{OrgId, Store, StoreError};
 
-pub use crate::engine::board::{Access, Board, Counters, Figures, Heard, View};
+pub use crate::engine::board::{Access, Beat, Board, Counters, Figures, Heard, View};
 pub use crate::engine::command::{CommandError, HeartbeatSignal, PushedResult, RemoteResult};
+pub use crate::engine::heartbeat::is_late;
 pub use crate::engine::leadership::{LASTS, Leadership};
 
 /// Commands that wait for the loop.

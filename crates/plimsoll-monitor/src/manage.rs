@@ -43,6 +43,8 @@ impl Actor {
 /// A definition to be added or changed.
 #[derive(Debug, Clone)]
 pub struct Put {
+    /// The id that the client chose for a new one; absent for that of its key.
+    pub id: Option<String>,
     /// The key that it has now; absent if it is new.
     pub was: Option<String>,
     /// The version that the client has seen.
@@ -156,6 +158,7 @@ impl Handle {
                 };
                 audit.push(actor.audit(action, &plan.key));
                 PutDefinition {
+                    id: put.id,
                     key: plan.key.clone(),
                     was: put.was,
                     version: put.version,
@@ -205,17 +208,55 @@ impl Handle {
                 .find(|(definition, _)| Some(definition.key.as_str()) == was);
             let present = present.and_then(|(definition, _)| toml::from_str(&definition.text).ok());
             let unmasked = mask::unmask(&mut put.table, &present.unwrap_or_default());
-            if let Err(error) = unmasked {
-                let problem = ConfigProblem {
-                    line: 0,
-                    column: 0,
-                    key: String::new(),
-                    message: error.to_string(),
-                    hint: None,
-                };
-                return Err(ChangeError::Invalid(vec![(index, problem)]));
-            }
+            unmasked.map_err(|error| masked(index, &error))?;
         }
+        Ok(())
+    }
+
+    /// Adds a definition of any kind or replaces the one that is `known`. The same definition again changes nothing: it keeps
+    /// its version.
+    pub async fn put_definition(
+        &self,
+        actor: &Actor,
+        kind: DefinitionKind,
+        mut put: Put,
+        known: Option<&Definition>,
+        now: Timestamp,
+    ) -> Result<Definition, ChangeError> {
+        let present: toml::Table = known
+            .and_then(|known| toml::from_str(&known.text).ok())
+            .unwrap_or_default();
+        mask::unmask_definition(kind, &mut put.table, &present)
+            .map_err(|error| masked(0, &error))?;
+        if let Some(known) = known.filter(|_| put.table == present) {
+            return Ok(known.clone());
+        }
+        if kind != DefinitionKind::Monitor {
+            return self.change_other(actor, kind, put, now).await;
+        }
+        let written = self
+            .change_monitors(actor, vec![put], Vec::new(), None, now)
+            .await?;
+        let first = written.into_iter().next();
+        first.ok_or(ChangeError::Store(StoreError::NotFound("definition")))
+    }
+
+    /// Removes a definition of any kind.
+    ///
+    /// - `version`: the one that the client has seen.
+    pub async fn remove_definition(
+        &self,
+        actor: &Actor,
+        kind: DefinitionKind,
+        (key, version): (&str, Option<i64>),
+        now: Timestamp,
+    ) -> Result<(), ChangeError> {
+        if kind != DefinitionKind::Monitor {
+            return self.remove_other(actor, kind, (key, version), now).await;
+        }
+        let removals = vec![(key.to_owned(), version)];
+        self.change_monitors(actor, Vec::new(), removals, None, now)
+            .await?;
         Ok(())
     }
 
@@ -257,6 +298,7 @@ impl Handle {
         let changes = DefinitionChanges {
             audit: vec![actor.audit(&action, &key)],
             puts: vec![PutDefinition {
+                id: put.id,
                 key,
                 was: put.was,
                 version: put.version,
@@ -369,7 +411,7 @@ impl Handle {
         &self,
         actor: &Actor,
         kind: DefinitionKind,
-        key: &str,
+        (key, version): (&str, Option<i64>),
         now: Timestamp,
     ) -> Result<(), ChangeError> {
         let _changing = self.changing.lock().await;
@@ -377,7 +419,7 @@ impl Handle {
         self.spare(is_named.then_some(key))?;
         let action = format!("{}.delete", kind.name());
         let changes = DefinitionChanges {
-            removals: vec![(key.to_owned(), None)],
+            removals: vec![(key.to_owned(), version)],
             audit: vec![actor.audit(&action, key)],
             ..DefinitionChanges::default()
         };
@@ -388,17 +430,13 @@ impl Handle {
         Ok(())
     }
 
-    /// The definition of a monitor, if the store has it.
+    /// The definition of that key, if the store has it.
     pub async fn definition(
         &self,
         kind: DefinitionKind,
         key: &str,
     ) -> Result<Option<Definition>, StoreError> {
-        let all = self.store.definitions(self.org, kind).await?;
-        Ok(all
-            .into_iter()
-            .map(|(definition, _)| definition)
-            .find(|definition| definition.key == key))
+        self.store.definition(self.org, kind, key).await
     }
 
     /// Writes a line of the audit log for a change that was made elsewhere.
@@ -424,6 +462,18 @@ impl Handle {
         self.board.set_access(access.clone());
         Ok(access)
     }
+}
+
+/// The problem of a mask in the definition of that number.
+fn masked(index: usize, error: &mask::MaskError) -> ChangeError {
+    let problem = ConfigProblem {
+        line: 0,
+        column: 0,
+        key: String::new(),
+        message: error.to_string(),
+        hint: None,
+    };
+    ChangeError::Invalid(vec![(index, problem)])
 }
 
 fn numbered(problems: Vec<ConfigProblem>) -> Vec<(usize, ConfigProblem)> {
@@ -480,6 +530,25 @@ fn toml_of(value: &Value) -> Result<Option<toml::Value>, DefinitionJsonError> {
             toml::Value::Table(table)
         }
     }))
+}
+
+/// A definition as JSON, which [`table_of`] takes again. Dates without quotes, which JSON does not have, become texts.
+pub fn json_of_table(table: &toml::Table) -> Value {
+    let entries = table.iter();
+    let entries = entries.map(|(key, value)| (key.clone(), json_of_toml(value)));
+    Value::Object(entries.collect())
+}
+
+fn json_of_toml(value: &toml::Value) -> Value {
+    match value {
+        toml::Value::String(text) => text.as_str().into(),
+        toml::Value::Integer(number) => (*number).into(),
+        toml::Value::Float(number) => (*number).into(),
+        toml::Value::Boolean(boolean) => (*boolean).into(),
+        toml::Value::Datetime(date) => date.to_string().into(),
+        toml::Value::Array(all) => all.iter().map(json_of_toml).collect(),
+        toml::Value::Table(table) => json_of_table(table),
+    }
 }
 
 /// A JSON merge patch (RFC 7396) applied to a definition as clients see it, with masks in place of its credentials.

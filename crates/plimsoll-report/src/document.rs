@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use plimsoll_model::{Phase, RunSummary};
+use plimsoll_model::{GeneratorShare, Phase, RunSummary, Times};
 use serde::{Deserialize, Serialize};
 
 use crate::series::course;
@@ -42,7 +42,7 @@ pub use self::requests::RequestDocument;
 pub use self::streams::{DecodedDocument, EventsDocument, GrpcDocument, MessagesDocument};
 pub(crate) use self::tick::censored;
 pub use self::tick::{SpreadDocument, TickDocument};
-pub use self::times::{LatencyDocument, PhaseDocument, TimesDocument};
+pub use self::times::{GeneratorShareDocument, LatencyDocument, PhaseDocument, TimesDocument};
 
 /// One run of `plimsoll load`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -127,6 +127,8 @@ impl SummaryDocument {
     /// The document of `run`.
     pub fn from_summary(run: &RunSummary) -> Self {
         let by_status = run.latency.by_status();
+        let share = GeneratorShare::of_run(run);
+        let times = |times: &Times| TimesDocument::with_share(times.view(), share.as_ref());
         Self {
             schema: Self::SCHEMA.to_owned(),
             load: LoadDocument::from_shape(&run.load),
@@ -153,12 +155,8 @@ impl SummaryDocument {
                 EventsDocument::from_figures(events, run.events_per_second().unwrap_or_default())
             }),
             latency: LatencyDocument {
-                from_started: TimesDocument::from_times(run.latency.from_started.view()),
-                from_intended: run
-                    .latency
-                    .from_intended
-                    .as_ref()
-                    .map(|times| TimesDocument::from_times(times.view())),
+                from_started: times(&run.latency.from_started),
+                from_intended: run.latency.from_intended.as_ref().map(times),
                 of_ok: by_status
                     .as_ref()
                     .map(|kinds| TimesDocument::from_times(&kinds.ok)),

@@ -71,10 +71,11 @@ pub use crate::document::loadtest_document::{
 pub use crate::document::loadtest_part::{LoadtestPart, LoadtestPartError};
 pub use crate::document::{
     ConditionsDocument, CostDocument, CountsDocument, DecodedDocument, EventsDocument,
-    FailureDocument, FleetAgentDocument, GapDocument, GeneratorDocument, GrpcDocument,
-    LatencyDocument, LoadDocument, MessagesDocument, ObservedDocument, ObservedTickDocument,
-    PhaseDocument, PlanDocument, RequestDocument, SaturationDocument, SpreadDocument,
-    SummaryDocument, TargetDocument, ThresholdDocument, TickDocument, TimesDocument, to_json,
+    FailureDocument, FleetAgentDocument, GapDocument, GeneratorDocument, GeneratorShareDocument,
+    GrpcDocument, LatencyDocument, LoadDocument, MessagesDocument, ObservedDocument,
+    ObservedTickDocument, PhaseDocument, PlanDocument, RequestDocument, SaturationDocument,
+    SpreadDocument, SummaryDocument, TargetDocument, ThresholdDocument, TickDocument,
+    TimesDocument, to_json,
 };
 pub use crate::hdr::latency_log;
 pub use crate::merge::{MergeError, merged, same_load};

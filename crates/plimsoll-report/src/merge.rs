@@ -10,7 +10,8 @@ use std::time::{Duration, SystemTime};
 use plimsoll_model::{FailureKind, Histogram, LatencyByStatus, Phase, Times, TimesView};
 
 use crate::document::{
-    CostDocument, FailureDocument, PhaseDocument, SummaryDocument, TickDocument, TimesDocument,
+    CostDocument, FailureDocument, LatencyDocument, PhaseDocument, SummaryDocument, TickDocument,
+    TimesDocument,
 };
 use crate::hdr::{CENSORED, CENSORED_FROM_STARTED, FROM_STARTED, OF_ERRORS, OF_TIMEOUTS};
 use crate::record::RunRecord;
@@ -63,6 +64,9 @@ pub fn merged(name: &str, runs: &[RunRecord]) -> Result<RunRecord, MergeError> {
         add(&mut summary, &run.summary);
     }
     times(&mut summary, &latency, &intervals);
+    if rest.is_empty() {
+        keep_share(&mut summary.latency, &first.summary.latency);
+    }
     cost(&mut summary.generator.cost);
     if !rest.is_empty() {
         by_status(&mut summary, latency.observed(), &intervals, runs);
@@ -278,6 +282,15 @@ fn ticks(sum: &mut Vec<TickDocument>, run: &[TickDocument]) {
             sum.target_cpu_percent = tick.target_cpu_percent;
             sum.target_memory_bytes = tick.target_memory_bytes;
         }
+    }
+}
+
+/// What the generator may have added is known of a run alone: waits of several fell on different requests.
+fn keep_share(latency: &mut LatencyDocument, of_run: &LatencyDocument) {
+    let of = |times: &TimesDocument| times.of_generator.clone();
+    latency.from_started.of_generator = of(&of_run.from_started);
+    if let (Some(times), Some(of_run)) = (&mut latency.from_intended, &of_run.from_intended) {
+        times.of_generator = of(of_run);
     }
 }
 

@@ -13,7 +13,7 @@ use plimsoll_model::escaped_html;
 pub(crate) use self::heat::{Cell, HeatMap};
 pub use self::scale::Axis;
 use self::scale::Mapped;
-pub(crate) use self::stack::Stack;
+pub use self::stack::Stack;
 
 /// The style sheet of plots, to stand behind that of [`plimsoll_model::look`].
 pub const STYLE: &str = include_str!("plot/plot.css");

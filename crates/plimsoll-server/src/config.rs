@@ -99,8 +99,8 @@ pub struct ServerPlan {
     pub on_demand: Option<OnDemandPlan>,
     /// OCSP responses to fetch and keep in files, which are among `certificates`, in the same way.
     pub ocsp: Vec<OcspPlan>,
-    /// Access log, if any; the code that runs the plan writes it.
-    pub log: Option<LogPlan>,
+    /// Access logs; the code that runs the plan writes them.
+    pub logs: Vec<LogPlan>,
     /// Takes a line for each change through the admin port, and for each reload.
     pub audit: AuditLog,
     /// What becomes of changes at run time; absent if there are none. The code that runs the plan makes them.
@@ -229,32 +229,25 @@ impl Compiler {
         let names = listen::names(&mut tables);
         let mut tables_of_routes = root.tables("route");
         let names_of_routes = route::names(&mut tables_of_routes);
+        let logs = log::compile_all(root.take_value("log"), &context, counters);
+        if let Some(log) = LogPlan::main(&logs) {
+            audit.write_to(log);
+        }
         let known = route::KnownNames {
             listeners: &names,
             routes: &names_of_routes,
+            logs: &logs,
         };
         let routes: Vec<_> = tables_of_routes
             .into_iter()
             .zip(&names_of_routes)
             .filter_map(|(table, name)| route::compile(table, name.clone(), &context, &known))
             .collect();
-        let log = root
-            .table("log")
-            .and_then(|table| log::compile(table, &context, counters));
-        if let Some(log) = &log {
-            audit.write_to(&log.log);
-        }
         let routing = Routing::new(routes, counters);
         if tables.is_empty() {
             root.missing("listen", "at least one [[listen]] says where to listen");
         }
-        let mut listeners = listen::compile(
-            tables,
-            &names,
-            &context,
-            &routing,
-            log.as_ref().map(|log| &log.log),
-        );
+        let mut listeners = listen::compile(tables, &names, &context, &routing, &logs);
         if context.wants_certificates.get() && !context.asks_for_certificates.get() {
             let hint =
                 "client_certificates = { ca = \"clients.pem\", required = false } of [[listen]]";
@@ -307,7 +300,7 @@ impl Compiler {
             acme: acme.into_inner(),
             on_demand: on_demand.into_inner(),
             ocsp: ocsp.into_inner(),
-            log,
+            logs,
             audit,
             changes,
             paths: paths.into_named(),
@@ -413,7 +406,8 @@ impl Routing {
         Arc::new(move |context: &WorkerContext| {
             let link = RouteLink::default();
             let routes = plans.iter().map(|(plan, is_served)| {
-                let tag = Rc::new(counters.route(&plan.name));
+                let tag = counters.route(&plan.name).logged_to(plan.logs.clone());
+                let tag = Rc::new(tag);
                 let action = plan.make(context, &link);
                 (plan, *is_served, (tag, action))
             });

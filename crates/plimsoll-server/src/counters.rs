@@ -237,12 +237,24 @@ impl RouteCounters {
 pub struct RouteTag {
     name: Arc<str>,
     counters: Arc<RouteCounters>,
+    /// The logs that it chose.
+    logs: Option<Arc<[String]>>,
 }
 
 impl RouteTag {
     /// The name of the route.
     pub fn name(&self) -> &Arc<str> {
         &self.name
+    }
+
+    /// The same, logged to these logs; to the default ones without a choice.
+    pub(crate) fn logged_to(self, logs: Option<Arc<[String]>>) -> Self {
+        Self { logs, ..self }
+    }
+
+    /// The names of the logs that it chose; `None` if it did not.
+    pub(crate) fn logs(&self) -> Option<&[String]> {
+        self.logs.as_deref()
     }
 
     #[inline]
@@ -344,7 +356,11 @@ impl Counters {
         let mut routes = lock(&self.routes);
         routes.retire();
         routes.live.push((Arc::clone(&name), Arc::clone(&counters)));
-        RouteTag { name, counters }
+        RouteTag {
+            name,
+            counters,
+            logs: None,
+        }
     }
 
     /// The figures of that type, which are made on first use, outlive reloads, and are shown beside

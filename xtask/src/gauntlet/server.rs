@@ -3,6 +3,7 @@
 pub(super) mod behaviour;
 pub(super) mod log;
 
+mod arrival;
 mod http1;
 mod http2;
 mod relay;

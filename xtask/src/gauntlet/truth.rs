@@ -13,7 +13,7 @@ use super::setup::{Begins, Bytes, Cut, Load, Setup, Timed, Unanswered};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowed {
     /// What the way between server and generator adds: loopback, two system calls and two wake-ups on either side. The log of a
-    /// server begins when it has read a request and ends when it has written the response.
+    /// server begins when a request came and ends when it has written the response.
     transport: Duration,
     /// What the cryptography of a TLS handshake adds.
     cryptography: Duration,

@@ -5,6 +5,8 @@
 //! nothing to do with what is tested and are changed for both: heads of requests end lines with a bare LF, and names of fields
 //! are compared letter by letter.
 
+mod reference;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -26,16 +28,14 @@ const PASSING: &str = include_str!("nginx_tests/passing.txt");
 const LEFT_OUT: &str = "^(mail_|imap|pop3|smtp|js_|perl|ssl_engine|image_filter)";
 
 /// What the suite needs beside nginx.
-const NEEDED: [Package; 4] = [
-    packages::NGINX,
-    Package {
-        program: "/usr/lib/nginx/modules/ngx_stream_module.so",
-        name: "libnginx-mod-stream libnginx-mod-stream-geoip libnginx-mod-http-geoip libnginx-mod-http-image-filter \
-               libnginx-mod-http-xslt-filter libnginx-mod-http-perl libnginx-mod-mail",
-    },
+const NEEDED: [Package; 3] = [
     Package {
         program: "/usr/share/perl5/IO/Socket/SSL.pm",
         name: "libio-socket-ssl-perl libcryptx-perl libfcgi-perl libscgi-perl libcache-memcached-perl",
+    },
+    Package {
+        program: "/usr/share/perl5/Protocol/WebSocket.pm",
+        name: "libprotocol-websocket-perl",
     },
     Package {
         program: "memcached",
@@ -53,7 +53,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Results, Failure> {
         .and_then(|()| fs::set_permissions(&stand_in, fs::Permissions::from_mode(0o755)))
         .map_err(|error| error.to_string())?;
     let files = files(&suite)?;
-    let nginx = packages::find("nginx", &[]).ok_or("nginx is not installed")?;
+    let nginx = reference::build(bench.checkout, &bench.target)?;
     let cases = Mutex::new(BTreeMap::new());
     let next = AtomicUsize::new(0);
     // Tests wait more than they compute.
@@ -124,7 +124,7 @@ fn judge(cases: &BTreeMap<String, bool>, bench: &Bench<'_>) -> Result<Results, F
 /// Copies the suite, with both habits of its helper changed.
 fn prepare(checkout: &Path, suite: &Path) -> Outcome {
     let copied = Command::new("cp")
-        .args(["-r", "--"])
+        .args(["-rL", "--"])
         .args([checkout, suite])
         .status();
     if !copied.is_ok_and(|it| it.success()) {
@@ -182,8 +182,7 @@ impl Program<'_> {
             .current_dir(self.suite)
             .env("TEST_NGINX_BINARY", program)
             .env("TEST_NGINX_GLOBALS", " user root; ")
-            .env("TEST_NGINX_MODULES", "/usr/lib/nginx/modules")
-            .env("NGINX", self.nginx)
+            .env("REFERENCE", self.nginx)
             .env("PLIMSOLL", self.plimsoll)
             .output();
         let output = output.map_or_else(|_| Vec::new(), |it| it.stdout);

@@ -34,6 +34,18 @@ pub(super) fn close(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) -> bo
         forbid(keys);
         return true;
     }
+    let has_password = scope
+        .last("auth_basic")
+        .is_some_and(|it| it.argument(0) != "off");
+    let passwords = scope.last("auth_basic_user_file");
+    if let Some(passwords) = passwords.filter(|it| has_password && depends_on_request(it)) {
+        notes.add(
+            passwords,
+            "responds with 403: a file of passwords cannot depend on the request",
+        );
+        forbid(keys);
+        return true;
+    }
     let clients = clients(scope);
     let rules = scope.all_of(&["allow", "deny"]);
     let (Some(last), false) = (rules.last(), matches!(clients, Clients::All)) else {
@@ -42,9 +54,6 @@ pub(super) fn close(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) -> bo
     let any = scope
         .last("satisfy")
         .is_some_and(|it| it.argument(0) == "any");
-    let has_password = scope
-        .last("auth_basic")
-        .is_some_and(|it| it.argument(0) != "off");
     if any && has_password {
         match clients {
             Clients::At(addresses) => {
@@ -128,6 +137,11 @@ pub(super) fn of_connections(scope: &Scope<'_>) -> Result<Option<Keys>, NoAddres
         Clients::None => Err(NoAddresses::Closed),
         Clients::Unknown(reason) => Err(NoAddresses::Unknown(reason)),
     }
+}
+
+/// Whether the name of a directive's file has variables.
+pub(super) fn depends_on_request(directive: &Directive) -> bool {
+    directive.argument(0).contains('$')
 }
 
 /// Responds with a 403 to every request.

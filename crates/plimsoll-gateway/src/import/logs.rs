@@ -1,4 +1,4 @@
-//! `access_log` and `log_format` as `[log]`.
+//! `access_log` and `log_format` as logs, and which routes have which.
 
 use std::fmt::Write as _;
 
@@ -9,49 +9,126 @@ use regex::Regex;
 use super::Notes;
 use super::nginx::Directive;
 use super::scope::Scope;
+use super::toml::Keys;
 use super::variables::with_places;
 
-/// Writes the log that all servers share: that of `http`, or the first one of a server. Others are noted.
+/// Writes the logs, one for each file. Those of `http`, or of the first server that has any, are for the requests of all
+/// routes that [`choose`] no other.
 pub(super) fn write(outer: &[Directive], out: &mut String, notes: &mut Notes) {
-    let mut logs = Vec::new();
-    collect(outer, &mut logs);
-    let is_file = |it: &&&Directive| {
-        let target = it.argument(0);
-        target != "off" && !target.starts_with("syslog:") && !target.contains('$')
-    };
-    let chosen = logs.iter().find(is_file).copied();
-    for log in &logs {
-        let target = log.argument(0);
+    let mut directives = Vec::new();
+    collect(outer, &mut directives);
+    let mut logs: Vec<&Directive> = Vec::new();
+    for directive in directives {
+        let target = directive.argument(0);
         if target.starts_with("syslog:") {
-            notes.add(log, "left out: lines go to a file or to standard output");
+            notes.add(
+                directive,
+                "left out: lines go to a file or to standard output",
+            );
         } else if target.contains('$') {
-            notes.add(log, "left out: the name of the file depends on the request");
-        } else if let Some(chosen) = chosen
-            && !std::ptr::eq(*log, chosen)
-            && (target == "off" || log.arguments.first() != chosen.arguments.first())
-        {
-            let file = chosen.argument(0);
-            notes.add(log, format!("left out: there is one log, `{file}`"));
+            notes.add(
+                directive,
+                "left out: the name of the file depends on the request",
+            );
+        } else if let Some(known) = logs.iter().find(|it| it.argument(0) == target) {
+            let own = |it: &Directive| {
+                (
+                    format_of(it).to_owned(),
+                    it.parameter("if=").map(str::to_owned),
+                )
+            };
+            if own(directive) != own(known) {
+                notes.add(
+                    directive,
+                    format!("`{target}` has the format and the condition that it is given first"),
+                );
+            }
+        } else if target != "off" {
+            logs.push(directive);
         }
     }
-    let Some(log) = chosen else {
+    let defaults = defaults(outer);
+    let is_only = logs.len() == 1 && defaults.len() == 1;
+    for log in logs {
+        let file = toml_string(log.argument(0));
+        if is_only {
+            write!(out, "\n[log]\nfile = {file}\n").ok();
+        } else {
+            write!(out, "\n[[log]]\nname = {file}\nfile = {file}\n").ok();
+            if defaults.contains(&log.argument(0)) {
+                out.push_str("default = true\n");
+            }
+        }
+        let format = match format_of(log) {
+            "combined" => Some("\"combined\"".to_owned()),
+            name => format(name, outer, notes),
+        };
+        if let Some(format) = format {
+            writeln!(out, "format = {format}").ok();
+        }
+        if let Some(condition) = log.parameter("if=") {
+            match with_places(condition, &Scope::new(outer), Moment::End, None) {
+                Some(when) => _ = writeln!(out, "when = {}", toml_string(&when)),
+                None => notes.add(
+                    log,
+                    format!("`if={condition}` is left out: every request has a line"),
+                ),
+            }
+        }
+    }
+}
+
+/// Has a route choose its logs, if they are others than those of most.
+pub(super) fn choose(scope: &Scope<'_>, keys: &mut Keys) {
+    let own = scope.all("access_log");
+    if own.is_empty() {
         return;
-    };
-    if let Some(condition) = log.parameter("if=") {
-        notes.add(
-            log,
-            format!("`if={condition}` is left out: every request has a line"),
-        );
     }
+    let own = files(&own);
+    if own == defaults(scope.outermost().innermost()) {
+        return;
+    }
+    let names: Vec<_> = own.iter().map(|it| toml_string(it)).collect();
+    match names.as_slice() {
+        [] => keys.set("log", "false"),
+        [one] => keys.set("log", one.as_str()),
+        several => keys.set("log", format!("[{}]", several.join(", "))),
+    }
+}
+
+/// The files of the logs of `http`, or of the first server that has any.
+fn defaults(outer: &[Directive]) -> Vec<&str> {
+    let own = |block| Scope::new(block).all("access_log");
+    let of_http = own(outer);
+    let servers = outer.iter().filter(|it| it.name == "server");
+    let mut of_servers = servers.map(|server| own(&server.block));
+    let first = match of_http.as_slice() {
+        [] => of_servers.find(|logs| !files(logs).is_empty()),
+        _ => Some(of_http),
+    };
+    files(&first.unwrap_or_default())
+}
+
+/// The files that directives of one block name; none if one of them is `off`.
+fn files<'a>(directives: &[&'a Directive]) -> Vec<&'a str> {
+    let targets = directives.iter().map(|it| it.argument(0));
+    if targets.clone().any(|it| it == "off") {
+        return Vec::new();
+    }
+    let mut files: Vec<&str> = Vec::new();
+    for file in targets {
+        let is_file = !file.starts_with("syslog:") && !file.contains('$');
+        if is_file && !files.contains(&file) {
+            files.push(file);
+        }
+    }
+    files
+}
+
+/// The name of the format of a log.
+fn format_of(log: &Directive) -> &str {
     let name = log.arguments.get(1).filter(|it| !it.contains('='));
-    let format = match name.map_or("combined", String::as_str) {
-        "combined" => Some("\"combined\"".to_owned()),
-        name => format(name, outer, notes),
-    };
-    write!(out, "\n[log]\nfile = {}\n", toml_string(log.argument(0))).ok();
-    if let Some(format) = format {
-        writeln!(out, "format = {format}").ok();
-    }
+    name.map_or("combined", String::as_str)
 }
 
 /// Those of a block and of the blocks within it, the outer ones first.

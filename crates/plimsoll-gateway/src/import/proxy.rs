@@ -487,6 +487,8 @@ fn headers(
                 value.clone_into(&mut host);
             }
             ("x-forwarded-for" | "x-forwarded-proto" | "x-forwarded-host", _) => forwarded = "x",
+            // nginx then forwards whatever protocol a client names.
+            ("upgrade", "$http_upgrade") => keys.text("upgrades", "any"),
             // WebSockets are upgraded to without these, and connections are kept.
             ("connection" | "upgrade" | "accept-encoding", _)
                 if value.is_empty()

@@ -8,6 +8,7 @@ use super::Notes;
 use super::access;
 use super::errors::TRIED;
 use super::fastcgi::{Fallback, is_script};
+use super::logs;
 use super::nginx::Directive;
 use super::patterns::as_path;
 use super::proxy::prefix_expression;
@@ -178,23 +179,32 @@ fn aliased<'a>(condition: &Condition<'a>, alias: &'a str) -> Option<(&'a str, &'
     }
 }
 
-/// One file for one path: from a folder if both end alike, and otherwise as a response.
+/// One file for one path, which nginx looks for with each request.
+///
+/// Where file and path do not end alike, the path is the root of a folder whose index the file is.
 fn one_file(path: &str, file: &str, keys: &mut Keys) {
     keys.remove("prefix");
     keys.text("path", &as_path(path));
-    match file.strip_suffix(path) {
-        Some(root)
-            if !root.is_empty() && path.rsplit('/').next().is_some_and(|it| it.contains('.')) =>
-        {
-            keys.set("files", format!("{{ root = {} }}", toml_string(root)));
+    let mut files = Keys::default();
+    let named = |it: &str| it.rsplit('/').next().is_some_and(|it| it.contains('.'));
+    match (file.strip_suffix(path), file.rsplit_once('/')) {
+        (Some(root), _) if !root.is_empty() && named(path) => files.text("root", root),
+        (_, Some((folder, name))) if is_file_name(name) && !name.starts_with('.') => {
+            files.text("root", if folder.is_empty() { "/" } else { folder });
+            files.text("strip", path);
+            files.set("index", format!("[{}]", toml_string(name)));
+            files.text("trailing_slash", "ignore");
         }
         _ => {
             let mut respond = Keys::default();
             respond.text("file", file);
             respond.text("type", media_type(file));
             keys.set("respond", respond.inline());
+            return;
         }
     }
+    files.set("optional", "true");
+    keys.set("files", files.inline());
 }
 
 /// The media type of a file by the end of its name, for those that are aliases of paths.
@@ -354,6 +364,7 @@ fn lifetime(text: &str) -> Option<String> {
 
 /// Layers of the route.
 pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) {
+    logs::choose(scope, keys);
     let mut added: Vec<(String, Vec<String>)> = Vec::new();
     let mut always: Vec<(String, Vec<String>)> = Vec::new();
     // nginx adds fields to errors by `always` alone, and never by `expires`.
@@ -445,7 +456,8 @@ pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) 
     let realm = scope
         .last("auth_basic")
         .filter(|it| it.argument(0) != "off");
-    if let (Some(realm), Some(file)) = (realm, scope.last("auth_basic_user_file")) {
+    let file = scope.last("auth_basic_user_file");
+    if let (Some(realm), Some(file)) = (realm, file.filter(|it| !access::depends_on_request(it))) {
         let mut auth = Keys::default();
         auth.text("realm", realm.argument(0));
         auth.text("file", file.argument(0));

@@ -152,7 +152,8 @@ fn group(groups: &Regex, name: &str) -> Option<String> {
 fn place(name: &str, scope: &Scope<'_>, moment: Moment, depth: usize) -> Option<String> {
     let variable = format!("${name}");
     if let Some(map) = maps::defining(&variable, scope) {
-        maps::translated(map, scope, moment, depth + 1).ok()?;
+        // As it is written: around all servers.
+        maps::translated(map, &scope.outermost(), moment, depth + 1).ok()?;
         return Some(format!("{{map:{name}}}"));
     }
     match name {

@@ -50,7 +50,7 @@ impl Served {
         Self {
             engine,
             compiler,
-            log: plan.log.map(|log| log.log),
+            log: plan.logs.into_iter().next().map(|log| log.log),
             addresses,
         }
     }

@@ -220,6 +220,7 @@ impl Edited<'_> {
             return self.shown(fields, said.unwrap_or_else(Said::wrong));
         }
         let put = Put {
+            id: None,
             was: self.name.clone(),
             version: self.version.parse().ok(),
             table,
@@ -352,7 +353,9 @@ pub(super) async fn update(
     Path(name): Path<String>,
 ) -> Response {
     if me.form.get("action") == "delete" {
-        let removed = api.handle.remove_other(&me.actor, KIND, &name, me.now);
+        let removed = api
+            .handle
+            .remove_other(&me.actor, KIND, (&name, None), me.now);
         return match removed.await {
             Ok(()) => redirect("/admin/notices?done=deleted"),
             Err(ChangeError::Store(StoreError::NotFound(_))) => missing().await,

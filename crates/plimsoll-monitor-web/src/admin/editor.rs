@@ -438,6 +438,7 @@ async fn submitted(api: &Api, me: &Me, key: Option<String>) -> Response {
         };
     }
     let put = Put {
+        id: None,
         was: key.clone(),
         version: version.parse().ok(),
         table,
@@ -472,6 +473,7 @@ async fn tried(
         .filter(|view| key != Some(view.plan.key.as_str()))
         .map(|view| &*view.plan);
     let mut puts = [Put {
+        id: None,
         was: key.map(str::to_owned),
         version: None,
         table: table.clone(),

@@ -239,7 +239,9 @@ pub(super) async fn update(
     Path(name): Path<String>,
 ) -> Response {
     if me.form.get("action") == "delete" {
-        let removed = api.handle.remove_other(&me.actor, KIND, &name, me.now);
+        let removed = api
+            .handle
+            .remove_other(&me.actor, KIND, (&name, None), me.now);
         return match removed.await {
             Ok(()) => redirect("/admin/notices?done=deleted"),
             Err(ChangeError::Store(StoreError::NotFound(_))) => missing().await,
@@ -260,6 +262,7 @@ async fn submitted(api: &Api, me: &Me, name: Option<String>) -> Response {
     let fields = Fields::of_form(&me.form);
     let version = me.form.get("version").to_owned();
     let put = Put {
+        id: None,
         was: name.clone(),
         version: version.parse().ok(),
         table: fields.table(),

@@ -221,6 +221,7 @@ fn field_of(key: &str) -> Option<String> {
 
 async fn added(api: &Api, me: &Me) -> Result<(), FormError> {
     let put = Put {
+        id: None,
         was: None,
         version: None,
         table: table(&me.form)?,
@@ -233,7 +234,11 @@ async fn added(api: &Api, me: &Me) -> Result<(), FormError> {
 
 pub(super) async fn remove(State(api): State<Api>, Extension(me): Extension<Me>) -> Response {
     let (kind, name) = (DefinitionKind::Maintenance, me.form.get("name"));
-    match api.handle.remove_other(&me.actor, kind, name, me.now).await {
+    match api
+        .handle
+        .remove_other(&me.actor, kind, (name, None), me.now)
+        .await
+    {
         Ok(()) => redirect("/admin/maintenance?done=deleted"),
         Err(error) => failed(&me, ApiError::from(error).message()),
     }

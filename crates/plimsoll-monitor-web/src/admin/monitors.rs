@@ -26,7 +26,7 @@ use crate::admin::shell::{
 };
 use crate::answer::ApiError;
 use crate::api::{budget_left, encoded, measured};
-use crate::page::chart;
+use crate::page::{chart, phases};
 use crate::state::Api;
 
 pub(super) use listing::{Selection, list};
@@ -192,6 +192,7 @@ async fn tag(api: &Api, me: &Me, keys: &[String], adds: bool) -> Result<&'static
             table.insert("tags".to_owned(), tags.into());
         }
         puts.push(Put {
+            id: None,
             was: Some(definition.key),
             version: Some(definition.version),
             table,
@@ -280,6 +281,8 @@ struct MonitorPage {
     is_acknowledged: bool,
     interval: Option<String>,
     ping: Option<String>,
+    /// What the job of a heartbeat does.
+    about: Option<String>,
     conditions: Vec<(String, bool)>,
     uptimes: Vec<(&'static str, String)>,
     quarter: Quarter,
@@ -288,6 +291,8 @@ struct MonitorPage {
     regions: Vec<RegionRow>,
     /// Response times over a day, as a plot.
     chart: String,
+    /// The phases of checks over a day, as a stacked plot.
+    phases: String,
     results: Vec<Shown>,
     outages: Vec<Outage>,
 }
@@ -351,7 +356,14 @@ pub(super) async fn one(
         }
         _ => None,
     };
-    let plot = response_times(&api, &view, me.now).await.map_err(refused)?;
+    let about = match &view.plan.what {
+        What::Heartbeat(plan) => plan.about.clone(),
+        _ => None,
+    };
+    let buckets = quarters_of_hours(&api, &view, me.now);
+    let buckets = buckets.await.map_err(refused)?;
+    let title = "Response times: p50, p95 and p99";
+    let (english, utc) = (Language::English, TimeZone::UTC);
     let last = view.last.as_ref();
     let row = Row::from_view(&view);
     Ok(page(&MonitorPage {
@@ -367,6 +379,7 @@ pub(super) async fn one(
             .timing
             .map(|timing| duration_short(timing.interval)),
         ping,
+        about,
         conditions: last.map_or_else(Vec::new, |last| {
             let all = last.conditions.iter();
             all.map(|one| (one.condition.clone(), one.met)).collect()
@@ -375,19 +388,24 @@ pub(super) async fn one(
         quarter,
         budget,
         regions,
-        chart: plot,
+        chart: chart(english, title, &utc, DAY, &buckets),
+        phases: phases(english, &utc, DAY, &buckets),
         results: rows.iter().map(|row| Shown::from_row(row, &api)).collect(),
         outages: outages(&api, &incidents, me.now),
         row,
     }))
 }
 
-/// Percentiles of a day's response times, by quarters of an hour; empty without any.
-async fn response_times(api: &Api, view: &View, now: Timestamp) -> Result<String, StoreError> {
+/// Results of a day by quarters of an hour; none unless it is checked by a probe.
+async fn quarters_of_hours(
+    api: &Api,
+    view: &View,
+    now: Timestamp,
+) -> Result<Vec<Rollup>, StoreError> {
     const QUARTER: i64 = 15 * 60_000;
 
     if !matches!(view.plan.what, What::Probe(_)) {
-        return Ok(String::new());
+        return Ok(Vec::new());
     }
     let handle = &api.handle;
     let (from, until) = (now.minus(DAY), now.plus(Duration::from_millis(1)));
@@ -395,15 +413,7 @@ async fn response_times(api: &Api, view: &View, now: Timestamp) -> Result<String
         .store
         .rollups(handle.org, view.id, Resolution::Minute, from, until)
         .await?;
-    let title = "Response times: p50, p95 and p99";
-    let buckets = Rollup::merged(&minutes, QUARTER);
-    Ok(chart(
-        Language::English,
-        title,
-        &TimeZone::UTC,
-        DAY,
-        &buckets,
-    ))
+    Ok(Rollup::merged(&minutes, QUARTER))
 }
 
 fn duration_short(interval: Duration) -> String {

@@ -251,7 +251,7 @@ pub(super) async fn update(
         let kind = DefinitionKind::Page;
         let removed = api
             .handle
-            .remove_other(&me.actor, kind, &slug, me.now)
+            .remove_other(&me.actor, kind, (&slug, None), me.now)
             .await;
         let forgotten = match removed {
             Ok(()) => share::forget(&api.handle, &me.actor, &slug, me.now)
@@ -286,6 +286,7 @@ async fn submitted(api: &Api, me: &Me, slug: Option<String>) -> Response {
         };
     }
     let put = Put {
+        id: None,
         was: slug.clone(),
         version: version.parse().ok(),
         table,

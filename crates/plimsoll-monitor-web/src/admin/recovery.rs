@@ -93,6 +93,7 @@ async fn write(
     let key = key(user);
     let changes = DefinitionChanges {
         puts: vec![PutDefinition {
+            id: None,
             was: version.map(|_| key.clone()),
             key,
             version,

@@ -171,6 +171,7 @@ impl Edited<'_> {
             Err(error) => return self.shown(fields, Some(&error)),
         };
         let put = Put {
+            id: None,
             was: self.name.clone(),
             version: self.version.parse().ok(),
             table,
@@ -235,7 +236,9 @@ pub(super) async fn update(
     Path(name): Path<String>,
 ) -> Response {
     if me.form.get("action") == "delete" {
-        let removed = api.handle.remove_other(&me.actor, KIND, &name, me.now);
+        let removed = api
+            .handle
+            .remove_other(&me.actor, KIND, (&name, None), me.now);
         return match removed.await {
             Ok(()) => redirect("/admin/notices?done=deleted"),
             Err(ChangeError::Store(StoreError::NotFound(_))) => missing().await,

@@ -28,7 +28,8 @@ pub(super) async fn fetch(
     Extension(AgentName(agent)): Extension<AgentName>,
     fields: HeaderMap,
 ) -> Response {
-    let text = work(&api.handle.board, &agent);
+    let now = Timestamp::from_system(api.clock.wall());
+    let text = work(&api.handle.board, &agent, now);
     let tag = tag(&text);
     let known = fields.get(IF_NONE_MATCH);
     let mut response = if known.is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
@@ -79,7 +80,6 @@ pub(super) async fn report(
     Ok(json_of(&answer))
 }
 
-/// Lists the regions: this process's own, then those of agents.
 /// What lists further monitors, and how that goes.
 pub(super) async fn discovery(State(api): State<Api>) -> Answer {
     let sources = api.handle.board.discovery();
@@ -97,6 +97,7 @@ pub(super) async fn discovery(State(api): State<Api>) -> Answer {
     Ok(json_of(&json!({ "sources": sources.collect::<Vec<_>>() })))
 }
 
+/// Lists the regions: this process's own, then those of agents. What agents of one region report is the latest, or the sum.
 pub(super) async fn regions(State(api): State<Api>) -> Answer {
     let board = &api.handle.board;
     let own = board.region();
@@ -108,16 +109,40 @@ pub(super) async fn regions(State(api): State<Api>) -> Answer {
         checked.count()
     };
     let mut regions = vec![json!({ "name": &*own, "agent": false, "monitors": monitors(&own) })];
-    for agent in &*board.agents() {
-        let heard = board.heard(&agent.name);
+    let agents = board.agents();
+    let mut names: Vec<&str> = Vec::new();
+    for agent in &*agents {
+        if !names.contains(&agent.region.as_str()) {
+            names.push(&agent.region);
+        }
+    }
+    for region in names {
+        let of_region = agents.iter().filter(|agent| agent.region == region);
+        let of_region: Vec<_> = of_region
+            .map(|agent| (agent.name.as_str(), board.heard(&agent.name)))
+            .collect();
+        let heard = || of_region.iter().filter_map(|(_, heard)| heard.as_ref());
+        let latest = heard().max_by_key(|heard| heard.at);
+        let sum = |part: fn(&Heard) -> u64| latest.map(|_| heard().map(part).sum::<u64>());
+        let each = of_region.iter().map(|(name, heard)| {
+            let heard = heard.as_ref();
+            json!({
+                "name": name,
+                "seen": heard.map(|heard| heard.at.to_string()),
+                "version": heard.map(|heard| heard.version.clone()),
+                "waiting": heard.map(|heard| heard.waiting),
+                "lost": heard.map(|heard| heard.lost),
+            })
+        });
         regions.push(json!({
-            "name": agent.name,
+            "name": region,
             "agent": true,
-            "monitors": monitors(&agent.name),
-            "seen": heard.as_ref().map(|heard| heard.at.to_string()),
-            "version": heard.as_ref().map(|heard| heard.version.clone()),
-            "waiting": heard.as_ref().map(|heard| heard.waiting),
-            "lost": heard.as_ref().map(|heard| heard.lost),
+            "monitors": monitors(region),
+            "seen": latest.map(|heard| heard.at.to_string()),
+            "version": latest.map(|heard| heard.version.clone()),
+            "waiting": sum(|heard| heard.waiting),
+            "lost": sum(|heard| heard.lost),
+            "agents": each.collect::<Vec<_>>(),
         }));
     }
     Ok(json_of(&json!({ "regions": regions })))

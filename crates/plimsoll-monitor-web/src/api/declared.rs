@@ -12,7 +12,7 @@ use plimsoll_model::Clock;
 use plimsoll_monitor::config::ApiToken;
 use plimsoll_monitor::manage::Actor;
 use plimsoll_monitor::store::{
-    Declared, DeclaredEdit, DeclaredId, Impact, MonitorId, NewDeclared, PublicPhase,
+    Declared, DeclaredEdit, DeclaredId, Impact, MonitorId, NewDeclared, PublicPhase, StoreError,
 };
 use plimsoll_monitor::time::Timestamp;
 use serde_json::{Map, Value, json};
@@ -161,10 +161,11 @@ pub(super) async fn edit(
     }
     let now = Timestamp::from_system(api.clock.wall());
     let handle = &api.handle;
-    let edited = handle
-        .store
-        .edit_declared(handle.org, id, edit, now)
-        .await?;
+    let edited = handle.store.edit_declared(handle.org, id, edit, now).await;
+    let edited = edited.map_err(|error| match error {
+        StoreError::Conflict => ApiError::stale(),
+        error => error.into(),
+    })?;
     let object = id.0.to_string();
     handle.note(&actor, "incident.update", &object, now).await?;
     handle.board.touch();

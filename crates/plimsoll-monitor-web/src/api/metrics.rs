@@ -119,7 +119,10 @@ pub(super) async fn metrics(State(api): State<Api>) -> Answer {
         let Some(heard) = board.heard(&agent.name) else {
             continue;
         };
-        let labels = [("region", agent.name.as_str())];
+        let labels = [
+            ("region", agent.region.as_str()),
+            ("agent", agent.name.as_str()),
+        ];
         let seen = heard.at.0 as f64 / 1e3;
         let help = "When the agent last sent something, since 1970";
         page.add(names::AGENT_SEEN, "gauge", help, &labels, seen);

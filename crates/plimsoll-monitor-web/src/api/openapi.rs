@@ -66,6 +66,8 @@ impl Described {
     }
 }
 
+const DEFINITIONS: &str = "/api/v1/definitions/";
+
 /// Every route of ours below `/api/v1`.
 #[rustfmt::skip]
 const ROUTES: &[Described] = &[
@@ -113,6 +115,42 @@ const ROUTES: &[Described] = &[
     route("delete", "/api/v1/subscribers/{id}", Scope::Admin, "Remove a subscriber").answers(204, None),
     route("get", "/api/v1/discovery", Scope::Read, "List sources of monitors, with the age of their lists"),
     route("get", "/api/v1/regions", Scope::Read, "List regions, with what their agents last sent"),
+    route("get", "/api/v1/definitions/monitor", Scope::Write, "List monitors of the store by id, as PUT takes them")
+        .query(&["limit", "cursor"]).answers(200, Some("StoredDefinitions")),
+    route("get", "/api/v1/definitions/monitor/{id}", Scope::Write, "Get a monitor of the store by id").answers(200, Some("StoredDefinition")),
+    route("put", "/api/v1/definitions/monitor/{id}", Scope::Write, "Add a monitor with this id, or replace it")
+        .body("Definition").answers(200, Some("StoredDefinition")),
+    route("delete", "/api/v1/definitions/monitor/{id}", Scope::Write, "Remove a monitor of the store by id").answers(204, None),
+    route("get", "/api/v1/definitions/maintenance", Scope::Write, "List maintenance windows of the store by id, as PUT takes them")
+        .query(&["limit", "cursor"]).answers(200, Some("StoredDefinitions")),
+    route("get", "/api/v1/definitions/maintenance/{id}", Scope::Write, "Get a maintenance window of the store by id").answers(200, Some("StoredDefinition")),
+    route("put", "/api/v1/definitions/maintenance/{id}", Scope::Write, "Add a maintenance window with this id, or replace it")
+        .body("MaintenanceDefinition").answers(200, Some("StoredDefinition")),
+    route("delete", "/api/v1/definitions/maintenance/{id}", Scope::Write, "Remove a maintenance window of the store by id").answers(204, None),
+    route("get", "/api/v1/definitions/page", Scope::Write, "List status pages of the store by id, as PUT takes them")
+        .query(&["limit", "cursor"]).answers(200, Some("StoredDefinitions")),
+    route("get", "/api/v1/definitions/page/{id}", Scope::Write, "Get a status page of the store by id").answers(200, Some("StoredDefinition")),
+    route("put", "/api/v1/definitions/page/{id}", Scope::Write, "Add a status page with this id, or replace it")
+        .body("PageDefinition").answers(200, Some("StoredDefinition")),
+    route("delete", "/api/v1/definitions/page/{id}", Scope::Write, "Remove a status page of the store by id").answers(204, None),
+    route("get", "/api/v1/definitions/notify", Scope::Admin, "List channels of notices of the store by id, as PUT takes them")
+        .query(&["limit", "cursor"]).answers(200, Some("StoredDefinitions")),
+    route("get", "/api/v1/definitions/notify/{id}", Scope::Admin, "Get a channel of notices of the store by id").answers(200, Some("StoredDefinition")),
+    route("put", "/api/v1/definitions/notify/{id}", Scope::Admin, "Add a channel of notices with this id, or replace it")
+        .body("ChannelDefinition").answers(200, Some("StoredDefinition")),
+    route("delete", "/api/v1/definitions/notify/{id}", Scope::Admin, "Remove a channel of notices of the store by id").answers(204, None),
+    route("get", "/api/v1/definitions/on_call", Scope::Admin, "List on-call rotations of the store by id, as PUT takes them")
+        .query(&["limit", "cursor"]).answers(200, Some("StoredDefinitions")),
+    route("get", "/api/v1/definitions/on_call/{id}", Scope::Admin, "Get an on-call rotation of the store by id").answers(200, Some("StoredDefinition")),
+    route("put", "/api/v1/definitions/on_call/{id}", Scope::Admin, "Add an on-call rotation with this id, or replace it")
+        .body("RotationDefinition").answers(200, Some("StoredDefinition")),
+    route("delete", "/api/v1/definitions/on_call/{id}", Scope::Admin, "Remove an on-call rotation of the store by id").answers(204, None),
+    route("get", "/api/v1/definitions/escalation", Scope::Admin, "List escalations of the store by id, as PUT takes them")
+        .query(&["limit", "cursor"]).answers(200, Some("StoredDefinitions")),
+    route("get", "/api/v1/definitions/escalation/{id}", Scope::Admin, "Get an escalation of the store by id").answers(200, Some("StoredDefinition")),
+    route("put", "/api/v1/definitions/escalation/{id}", Scope::Admin, "Add an escalation with this id, or replace it")
+        .body("EscalationDefinition").answers(200, Some("StoredDefinition")),
+    route("delete", "/api/v1/definitions/escalation/{id}", Scope::Admin, "Remove an escalation of the store by id").answers(204, None),
     route("get", "/api/v1/openapi.json", Scope::Read, "Get this document").open(),
 ];
 
@@ -166,34 +204,49 @@ fn operation(described: &Described) -> Value {
             "description": "A repeated request with this key gets the first response. Keys are kept for a day.",
         })
     });
-    let is_conditional = matches!(
-        described.path,
-        "/api/v1/monitors/{key}" | "/api/v1/declared-incidents/{id}"
-    ) && described.method != "get";
+    let is_definition = described.path.starts_with(DEFINITIONS);
+    let is_conditional = (is_definition
+        || matches!(
+            described.path,
+            "/api/v1/monitors/{key}" | "/api/v1/declared-incidents/{id}"
+        ))
+        && described.method != "get";
     let condition = is_conditional.then(|| {
         json!({
             "name": "If-Match", "in": "header", "schema": { "type": "string" },
-            "description": "Make the change only to this version; its ETag.",
+            "description": "Make the change only to this version, its ETag; otherwise 412.",
+        })
+    });
+    let may_add = is_definition && described.method == "put";
+    let absence = may_add.then(|| {
+        json!({
+            "name": "If-None-Match", "in": "header", "schema": { "const": "*" },
+            "description": "Add it only if there is none of this id; otherwise 412.",
         })
     });
     let parameters: Vec<_> = in_path
         .chain(in_query)
         .chain(replay)
         .chain(condition)
+        .chain(absence)
         .collect();
     let (status, schema) = described.answer;
     let mut success = json!({ "description": "Success" });
     if let Some(schema) = schema {
         success["content"] = content(schema);
     }
+    let mut responses = json!({
+        status.to_string(): success,
+        "default": { "description": "An error", "content": content("Error") },
+    });
+    if may_add {
+        responses["201"] = responses["200"].clone();
+    }
     let mut operation = json!({
         "summary": described.summary,
         "operationId": id(described),
         "parameters": parameters,
-        "responses": {
-            status.to_string(): success,
-            "default": { "description": "An error", "content": content("Error") },
-        },
+        "responses": responses,
     });
     if let Some(schema) = described.body {
         operation["requestBody"] = json!({ "required": true, "content": content(schema) });
@@ -256,6 +309,7 @@ fn schemas() -> Value {
                 "tags": { "type": "array", "items": { "type": "string" } },
                 "health": { "enum": ["pending", "up", "degraded", "down", "no_data", "paused"] },
                 "paused": { "type": "boolean" },
+                "id": { "type": "string" },
                 "version": { "type": "integer" },
                 "definition": { "$ref": "#/components/schemas/Definition" },
             },
@@ -265,6 +319,32 @@ fn schemas() -> Value {
             "required": ["monitors", "has_more", "next_cursor"],
             "properties": {
                 "monitors": { "type": "array", "items": { "$ref": "#/components/schemas/Monitor" } },
+                "has_more": { "type": "boolean" },
+                "next_cursor": { "type": ["string", "null"] },
+            },
+        },
+        "StoredDefinition": {
+            "type": "object",
+            "required": [
+                "id", "kind", "key", "version", "created_at", "changed_at", "in_force", "problems", "definition",
+            ],
+            "properties": {
+                "id": { "type": "string", "description": "Stays when the key changes" },
+                "kind": { "enum": ["monitor", "maintenance", "page", "notify", "on_call", "escalation"] },
+                "key": { "type": "string", "description": "The key of a monitor, the slug of a page, the name of another one" },
+                "version": { "type": "integer", "description": "One more with every change; the ETag" },
+                "created_at": { "type": "string", "format": "date-time" },
+                "changed_at": { "type": "string", "format": "date-time" },
+                "in_force": { "type": "boolean", "description": "False if it does not fit the configuration file" },
+                "problems": { "type": "array", "items": { "type": "string" } },
+                "definition": { "type": "object", "description": "What PUT takes, with masks in place of credentials" },
+            },
+        },
+        "StoredDefinitions": {
+            "type": "object",
+            "required": ["definitions", "has_more", "next_cursor"],
+            "properties": {
+                "definitions": { "type": "array", "items": { "$ref": "#/components/schemas/StoredDefinition" } },
                 "has_more": { "type": "boolean" },
                 "next_cursor": { "type": ["string", "null"] },
             },
@@ -329,9 +409,17 @@ fn schemas() -> Value {
             },
         },
     });
-    // The same keys as `[[monitor]]`, from the schema of the file.
-    let definition = relocated(&file["properties"]["monitor"]["items"]);
-    all["Definition"] = definition;
+    // The same keys as in the tables of the file, from its schema.
+    for (table, name) in [
+        ("monitor", "Definition"),
+        ("maintenance", "MaintenanceDefinition"),
+        ("page", "PageDefinition"),
+        ("notify", "ChannelDefinition"),
+        ("on_call", "RotationDefinition"),
+        ("escalation", "EscalationDefinition"),
+    ] {
+        all[name] = relocated(&file["properties"][table]["items"]);
+    }
     if let Some(shared) = file["$defs"].as_object() {
         for (name, schema) in shared {
             all[format!("file_{name}")] = relocated(schema);

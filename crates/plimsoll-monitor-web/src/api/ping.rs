@@ -2,14 +2,16 @@
 //! `/EXIT-STATUS`.
 
 use axum::body::{Body, to_bytes};
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use http::header::HeaderName;
-use http::{HeaderValue, StatusCode};
+use http::{Extensions, HeaderValue, StatusCode};
 use plimsoll_monitor::config::What;
 use plimsoll_monitor::engine::HeartbeatSignal;
 
 use crate::answer::text;
+use crate::api::healthchecks;
+use crate::request::{address_of, parameter};
 use crate::state::Api;
 
 /// The message of a failed job is cut to this length.
@@ -30,20 +32,32 @@ pub(super) async fn success(
 pub(super) async fn signal(
     State(api): State<Api>,
     Path((token, signal)): Path<(String, String)>,
+    RawQuery(query): RawQuery,
+    extensions: Extensions,
     body: Body,
 ) -> Response {
-    match with_token(&api, &token) {
-        Some(key) => accept_signal(&api, &key, &signal, body).await,
-        None => by_slug(&api, (&token, &signal), "success", body).await,
+    if let Some(key) = with_token(&api, &token) {
+        return accept_signal(&api, &key, &signal, body).await;
     }
+    let creates = creator(query.as_deref(), &extensions);
+    by_slug(&api, (&token, &signal), "success", creates, body).await
 }
 
 pub(super) async fn signal_of_slug(
     State(api): State<Api>,
     Path((key, slug, signal)): Path<(String, String, String)>,
+    RawQuery(query): RawQuery,
+    extensions: Extensions,
     body: Body,
 ) -> Response {
-    by_slug(&api, (&key, &slug), &signal, body).await
+    let creates = creator(query.as_deref(), &extensions);
+    by_slug(&api, (&key, &slug), &signal, creates, body).await
+}
+
+/// The address of a client that wants a slug without a monitor to get one: `?create=1`.
+fn creator(query: Option<&str>, extensions: &Extensions) -> Option<String> {
+    let creates = parameter(query, "create").is_some_and(|text| text == "1");
+    creates.then(|| address_of(extensions))
 }
 
 /// The key of the monitor whose heartbeat has that token.
@@ -57,7 +71,14 @@ fn with_token(api: &Api, token: &str) -> Option<String> {
     })
 }
 
-async fn by_slug(api: &Api, (key, slug): (&str, &str), signal: &str, body: Body) -> Response {
+/// - `creates`: the address of the client, if a slug without a monitor is to get one.
+async fn by_slug(
+    api: &Api,
+    (key, slug): (&str, &str),
+    signal: &str,
+    creates: Option<String>,
+    body: Body,
+) -> Response {
     let known = api.handle.board.ping_key();
     if !known.is_some_and(|known| is_same(known.expose(), key)) {
         return answer(StatusCode::NOT_FOUND, "not found");
@@ -73,7 +94,19 @@ async fn by_slug(api: &Api, (key, slug): (&str, &str), signal: &str, body: Body)
         of_slug.map(|view| view.plan.key.clone()).collect()
     });
     match found.as_slice() {
-        [] => answer(StatusCode::NOT_FOUND, "not found"),
+        [] => match creates {
+            None => answer(StatusCode::NOT_FOUND, "not found"),
+            Some(address) => match healthchecks::create_by_slug(api, slug, address).await {
+                Err((status, why)) => answer(status, &why),
+                Ok(monitor) => {
+                    let response = accept_signal(api, &monitor, signal, body).await;
+                    if response.status() == StatusCode::OK {
+                        return answer(StatusCode::CREATED, "Created");
+                    }
+                    response
+                }
+            },
+        },
         [monitor] => accept_signal(api, monitor, signal, body).await,
         _ => answer(StatusCode::CONFLICT, "ambiguous slug"),
     }
@@ -81,7 +114,7 @@ async fn by_slug(api: &Api, (key, slug): (&str, &str), signal: &str, body: Body)
 
 /// A name in a URL, as Healthchecks makes it of that of a check: lower-case letters, digits and underscores, with hyphens
 /// between them.
-fn slug_of(name: &str) -> String {
+pub(super) fn slug_of(name: &str) -> String {
     let kept = name.to_lowercase();
     let kept = kept
         .chars()
@@ -120,10 +153,24 @@ async fn accept_signal(api: &Api, monitor: &str, signal: &str, body: Body) -> Re
         }
         _ => return answer(StatusCode::NOT_FOUND, "not found"),
     };
+    let resumes = signal != HeartbeatSignal::Log && resumes(api, monitor);
+    // A heartbeat of a paused monitor counts for nothing.
+    if resumes && api.handle.pause(monitor, false).await.is_err() {
+        return answer(StatusCode::SERVICE_UNAVAILABLE, "the monitor cannot resume");
+    }
     match api.handle.heartbeat(monitor, signal).await {
         Ok(()) => answer(StatusCode::OK, "OK"),
         Err(_) => answer(StatusCode::SERVICE_UNAVAILABLE, "the monitor is stopping"),
     }
+}
+
+/// Whether a heartbeat resumes the monitor, which is paused.
+fn resumes(api: &Api, monitor: &str) -> bool {
+    let view = api.handle.board.view(monitor);
+    view.is_some_and(|view| match &view.plan.what {
+        What::Heartbeat(plan) => plan.resumes && view.is_paused,
+        _ => false,
+    })
 }
 
 fn answer(status: StatusCode, content: &str) -> Response {

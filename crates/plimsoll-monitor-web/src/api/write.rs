@@ -8,8 +8,8 @@ use http::{HeaderMap, Method, StatusCode};
 use plimsoll_model::Clock;
 use plimsoll_monitor::config::{Source, key_of, mask};
 use plimsoll_monitor::engine::View;
-use plimsoll_monitor::manage::{Actor, Put, patched, table_of};
-use plimsoll_monitor::store::{Definition, DefinitionKind, Replay, Scope};
+use plimsoll_monitor::manage::{Actor, ChangeError, Put, json_of_table, patched, table_of};
+use plimsoll_monitor::store::{Definition, DefinitionKind, Replay, Scope, StoreError};
 use plimsoll_monitor::time::Timestamp;
 use serde_json::{Value, json};
 
@@ -55,6 +55,7 @@ pub(super) async fn create(
         replay.answer = json!({ "key": key }).to_string();
     }
     let put = Put {
+        id: None,
         was: None,
         version: None,
         table,
@@ -105,7 +106,13 @@ pub(super) async fn replace(
     let version = body::version(&fields)?;
     found(&api, &key)?;
     let table = table_of(&value).map_err(|error| ApiError::invalid("body", error.to_string()))?;
-    changed(&api, &actor, key, version, table).await
+    let put = Put {
+        id: None,
+        was: Some(key),
+        version,
+        table,
+    };
+    changed(&api, &actor, put, version.is_some()).await
 }
 
 /// Changes a definition by a JSON merge patch (RFC 7396).
@@ -120,37 +127,42 @@ pub(super) async fn patch(
     let given = body::version(&fields)?;
     let known = definition(&api, &key).await?;
     if given.is_some_and(|given| given != known.version) {
-        return Err(ApiError::conflict("the monitor was changed meanwhile"));
+        return Err(ApiError::stale());
     }
     if !value.is_object() {
         return Err(ApiError::invalid("body", "must be an object"));
     }
     let table = patched(&known.text, &value)
         .map_err(|error| ApiError::invalid("body", error.to_string()))?;
-    // Another change since would be lost.
-    changed(&api, &actor, key, Some(known.version), table).await
-}
-
-async fn changed(
-    api: &Api,
-    actor: &Actor,
-    key: String,
-    version: Option<i64>,
-    table: toml::Table,
-) -> Answer {
     let put = Put {
+        id: None,
         was: Some(key),
-        version,
+        // Another change since would be lost.
+        version: Some(known.version),
         table,
     };
+    changed(&api, &actor, put, given.is_some()).await
+}
+
+/// - `is_conditional`: whether the client names the version.
+async fn changed(api: &Api, actor: &Actor, put: Put, is_conditional: bool) -> Answer {
     let now = Timestamp::from_system(api.clock.wall());
     let written = api
         .handle
         .change_monitors(actor, vec![put], Vec::new(), None, now)
-        .await?;
+        .await
+        .map_err(|error| refusal(error, is_conditional))?;
     let key = written.first().map(|one| one.key.clone());
     let view = found(api, &key.unwrap_or_default())?;
     shown(api, &view, StatusCode::OK).await
+}
+
+/// A version that the client named is not the present one, which is an error of its condition.
+pub(super) fn refusal(error: ChangeError, is_conditional: bool) -> ApiError {
+    match error {
+        ChangeError::Store(StoreError::Conflict) if is_conditional => ApiError::stale(),
+        error => error.into(),
+    }
 }
 
 async fn definition(api: &Api, key: &str) -> Result<Definition, ApiError> {
@@ -172,9 +184,11 @@ pub(super) async fn remove(
     let version = body::version(&fields)?;
     found(&api, &key)?;
     let now = Timestamp::from_system(api.clock.wall());
+    let removals = vec![(key, version)];
     api.handle
-        .change_monitors(&actor, Vec::new(), vec![(key, version)], None, now)
-        .await?;
+        .change_monitors(&actor, Vec::new(), removals, None, now)
+        .await
+        .map_err(|error| refusal(error, version.is_some()))?;
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     Ok(response)
@@ -227,6 +241,7 @@ pub(super) async fn bulk(
         let known = api.handle.board.view(&key);
         created += usize::from(known.is_none());
         changes.push(Put {
+            id: None,
             was: known.map(|_| key),
             version: None,
             table,
@@ -269,7 +284,8 @@ pub(super) async fn shown(api: &Api, view: &View, status: StatusCode) -> Answer 
     {
         let mut table: toml::Table = toml::from_str(&definition.text).unwrap_or_default();
         mask::mask(&mut table);
-        value["definition"] = serde_json::to_value(table).unwrap_or_default();
+        value["definition"] = json_of_table(&table);
+        value["id"] = definition.id.into();
         value["version"] = definition.version.into();
         tag = HeaderValue::from_str(&format!("\"{}\"", definition.version)).ok();
     }

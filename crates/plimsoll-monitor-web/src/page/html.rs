@@ -2,6 +2,8 @@
 
 mod card;
 
+mod charts;
+
 mod component;
 
 mod draw;
@@ -36,7 +38,8 @@ use crate::page::snapshot::{
 };
 
 pub(crate) use crate::page::html::card::{incident_page, maintenance_page, phase_text};
-pub(crate) use crate::page::html::component::{WINDOWS, Window, chart, component_page};
+pub(crate) use crate::page::html::charts::{chart, phases};
+pub(crate) use crate::page::html::component::{WINDOWS, Window, component_page};
 pub(crate) use crate::page::html::draw::{icon, sparkline, tab_icon};
 pub(crate) use crate::page::html::forms::{decide_page, message_page, subscribe_page};
 

@@ -97,6 +97,7 @@ pub(crate) async fn add(
     };
     let changes = DefinitionChanges {
         puts: vec![PutDefinition {
+            id: None,
             key: hash.chars().take(24).collect(),
             was: None,
             version: None,

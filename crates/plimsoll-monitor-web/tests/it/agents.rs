@@ -1,5 +1,6 @@
 //! Monitors that agents in other regions check.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -9,8 +10,10 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use http::{Method, Request, StatusCode};
+use plimsoll_monitor::agent::work::work;
 use plimsoll_monitor::agent::{self, AgentOptions, CentreError, Link, LinkFuture, Reply};
 use plimsoll_monitor::config::{ApiToken, load};
+use plimsoll_monitor::time::Timestamp;
 use plimsoll_testkit::{Origin, eventually, refused_address};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -205,7 +208,7 @@ fn an_agent_checks_what_it_is_sent_and_its_results_are_those_of_its_region() {
     assert!(regions["regions"][1]["seen"].is_string(), "{regions}");
     let (_, metrics) = running.get("/metrics");
     assert!(
-        metrics.contains("plimsoll_monitor_agent_last_seen_seconds{region=\"far\"}"),
+        metrics.contains("plimsoll_monitor_agent_last_seen_seconds{region=\"far\",agent=\"far\"}"),
         "{metrics}"
     );
 }
@@ -322,6 +325,71 @@ fn an_outage_in_one_region_is_none_by_majority_and_one_by_any() {
 }
 
 #[test]
+fn agents_of_one_region_share_its_monitors_and_take_over_from_each_other() {
+    const MONITORS: usize = 12;
+    const TOKENS: [&str; 2] = [TOKEN, "pm_second"];
+
+    let folder = TempDir::new().unwrap();
+    let origin = Origin::builder().start();
+    let mut text = String::from("store = \"monitor.db\"\nregion = \"home\"\n");
+    for (number, token) in TOKENS.iter().enumerate() {
+        let hash = ApiToken::written(&ApiToken::hash_of(token));
+        text +=
+            &format!("[[agent]]\nname = \"far-{number}\"\nregion = \"far\"\nsha256 = \"{hash}\"\n");
+    }
+    for number in 0..MONITORS {
+        let target = origin.url(&format!("/{number}"));
+        text += &format!(
+            "[[monitor]]\nname = \"m{number}\"\nhttp = \"{target}\"\ninterval = \"100ms\"\nfrom = \"far\"\n"
+        );
+    }
+    let running = Running::new(folder.path(), "monitor.toml", &text);
+    let names = |work: &str| -> BTreeSet<String> {
+        let lines = work.lines().filter(|line| line.starts_with("name = "));
+        lines.map(str::to_owned).collect()
+    };
+    let share = |token: &str| {
+        let token = format!("Bearer {token}");
+        let fields = [("authorization", token.as_str())];
+        let (status, work) = running.call(Method::GET, "/api/v1/agent/work", &fields, "");
+        assert_eq!(status, StatusCode::OK);
+        names(&work)
+    };
+    let links = TOKENS.map(|token| {
+        let link = Direct::new(&running);
+        token.clone_into(&mut link.token.lock().unwrap());
+        link
+    });
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| with_agent(&links[1], quick(), || is_over.load(Ordering::SeqCst)));
+        with_agent(&links[0], quick(), || {
+            let shares = TOKENS.map(share);
+            let is_divided = shares.iter().all(|share| !share.is_empty())
+                && shares[0].is_disjoint(&shares[1])
+                && shares[0].len() + shares[1].len() == MONITORS;
+            let is_up = |number: usize| {
+                running.json(&format!("/api/v1/monitors/_m{number}"))["health"] == "up"
+            };
+            is_divided && (0..MONITORS).all(is_up)
+        });
+        is_over.store(true, Ordering::SeqCst);
+    });
+    let regions = running.json("/api/v1/regions");
+    let far = &regions["regions"][1];
+    assert_eq!(far["name"], "far");
+    assert_eq!(far["monitors"], MONITORS);
+    assert_eq!(far["agents"][1]["name"], "far-1");
+    assert!(far["agents"][1]["seen"].is_string(), "{regions}");
+    // Neither has reported for long: each that asks has all of them.
+    let board = &running.monitor.handle().board;
+    let later = Timestamp(4_000_000_000_000);
+    for agent in ["far-0", "far-1"] {
+        assert_eq!(names(&work(board, agent, later)).len(), MONITORS);
+    }
+}
+
+#[test]
 fn a_token_can_be_replaced_and_reaches_only_what_its_agent_checks() {
     let folder = TempDir::new().unwrap();
     let origin = Origin::builder().start();
@@ -406,6 +474,13 @@ fn problems_of_regions_are_reported_with_their_places() {
         [[agent]]
         name = "near"
         sha256 = "0000000000000000000000000000000000000000000000000000000000000000"
+        [[agent]]
+        name = "near"
+        sha256 = "0000000000000000000000000000000000000000000000000000000000000000"
+        [[agent]]
+        name = "other"
+        region = "default"
+        sha256 = "0000000000000000000000000000000000000000000000000000000000000000"
         [[monitor]]
         name = "a"
         http = "http://127.0.0.1/"
@@ -424,6 +499,8 @@ fn problems_of_regions_are_reported_with_their_places() {
     let shown = format!("{error:?}");
     for expected in [
         "`Far Away` is no name of a region",
+        "`near` is the name of another agent",
+        "`default` is the region of this process",
         "there is no region `neer`",
         "names a file of the machine",
         "`from` has no effect on this kind",

@@ -14,11 +14,15 @@ mod channels;
 
 mod client;
 
+mod definitions;
+
 mod escalations;
 
 mod faults;
 
 mod gatus;
+
+mod healthchecks;
 
 mod life;
 

@@ -278,7 +278,7 @@ fn a_change_names_the_version_and_a_request_may_be_repeated() {
         let stale = [("if-match", "\"7\"")];
         let (status, answer, _) =
             call(&running, method, "/api/v1/monitors/_a", &stale, &definition);
-        assert_eq!(status, StatusCode::CONFLICT, "{answer}");
+        assert_eq!(status, StatusCode::PRECONDITION_FAILED, "{answer}");
     }
 }
 

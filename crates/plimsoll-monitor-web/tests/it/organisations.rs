@@ -116,6 +116,9 @@ impl Organisation {
             vec![self.stored_token.to_string()]
         } else if path.starts_with("/api/v1/subscribers/") {
             vec![self.subscriber.clone()]
+        } else if path.starts_with("/api/v1/definitions/") {
+            // That of the monitor in the store is its key.
+            self.keys[1..].to_vec()
         } else {
             panic!("the test does not know what the parameter of {path} names")
         }
@@ -147,6 +150,10 @@ fn every_route_responds_with_404_to_what_another_organisation_has() {
                 let (begin, rest) = path.split_once('{').unwrap();
                 let (_, end) = rest.split_once('}').unwrap();
                 let path = [begin, &value, end].concat();
+                // Under an id of another organisation it adds one of its own, as is seen below.
+                if method == Method::PUT && path.starts_with("/api/v1/definitions/") {
+                    continue;
+                }
                 // One that each route accepts for its own data, so that it is the number that is refused.
                 let body = match (method.as_str(), path.rsplit('/').next()) {
                     ("PUT", _) => json!({ "name": "other-api", "tcp": "127.0.0.1:1" }).to_string(),
@@ -181,6 +188,14 @@ fn every_route_responds_with_404_to_what_another_organisation_has() {
     let declared = json!({ "title": "x", "monitors": [other.keys[0]] }).to_string();
     let (status, text) = own.call(Method::POST, "/api/v1/declared-incidents", &declared);
     assert!(status.is_client_error(), "{status} {text}");
+    // The same id names a definition in each organisation.
+    let path = format!("/api/v1/definitions/monitor/{}", other.keys[1]);
+    let before = other.get(&path);
+    let definition = json!({ "name": "mine", "manual": true }).to_string();
+    let (status, text) = own.call(Method::PUT, &path, &definition);
+    assert_eq!(status, StatusCode::CREATED, "{text}");
+    assert_eq!(own.get(&path)["key"], "_mine");
+    assert_eq!(other.get(&path), before);
     // A token is one of its organisation.
     let bearer = format!("Bearer {}", own.token);
     let fields = [("authorization", bearer.as_str())];

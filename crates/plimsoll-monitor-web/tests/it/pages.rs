@@ -130,6 +130,12 @@ fn a_page_shows_an_outage_and_its_end_without_reasons() {
     }
     let component = page("/components/public_web-%C3%BC---co");
     assert!(component.contains("Response times: median"), "{component}");
+    for part in [
+        "Mean time of a check by phase, ",
+        "<th scope=\"col\">connect</th>",
+    ] {
+        assert!(component.contains(part), "{part}: {component}");
+    }
 }
 
 #[test]
@@ -201,7 +207,7 @@ fn declared_incidents_are_published_updated_and_resolved() {
     let (status, _) = running.call(Method::PATCH, path, &[("if-match", "\"1\"")], &edit);
     assert_eq!(status, StatusCode::UNAUTHORIZED, "a token is needed");
     let stale = running.call(Method::PATCH, path, &[WRITER, ("if-match", "\"7\"")], &edit);
-    assert_eq!(stale.0, StatusCode::CONFLICT);
+    assert_eq!(stale.0, StatusCode::PRECONDITION_FAILED);
     let edited = running.call(Method::PATCH, path, &[WRITER, ("if-match", "\"1\"")], &edit);
     assert_eq!(edited.0, StatusCode::OK, "{}", edited.1);
     let page = running.get("/").1;

@@ -13,8 +13,10 @@ const MOST: usize = 40;
 /// An agent: a process elsewhere that checks monitors and sends what it finds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentPlan {
-    /// The name of its region.
+    /// Its name.
     pub name: String,
+    /// The region in which it is, perhaps with others: its name if it is alone there.
+    pub region: String,
     /// The SHA-256 of the tokens that it may send: two while one takes the place of the other.
     pub hashes: Vec<[u8; 32]>,
 }
@@ -42,17 +44,49 @@ pub(super) fn own_region(root: &mut Table<'_>) -> Option<String> {
     named(&value)
 }
 
-pub(super) fn compile(mut table: Table<'_>, regions: &mut Regions) -> Option<AgentPlan> {
-    let name = if let Some(value) = table.take_value("name") {
-        let name = named(&value)?;
-        if regions.0.contains(&name) {
-            return value.wrong(format!("`{name}` is the name of another region"));
+/// Every `[[agent]]`; their regions are added to `regions`.
+pub(super) fn compile_all(tables: Vec<Table<'_>>, regions: &mut Regions) -> Vec<AgentPlan> {
+    let mut agents: Vec<AgentPlan> = Vec::new();
+    for table in tables {
+        if let Some(agent) = compile(table, &agents, regions) {
+            if !regions.0.contains(&agent.region) {
+                regions.0.push(agent.region.clone());
+            }
+            agents.push(agent);
         }
-        Some(name)
+    }
+    agents
+}
+
+fn compile(mut table: Table<'_>, known: &[AgentPlan], regions: &Regions) -> Option<AgentPlan> {
+    let own = regions.own();
+    let mut is_whole = true;
+    let name = if let Some(value) = table.take_value("name") {
+        let name = named(&value);
+        if let Some(name) = name.as_ref()
+            && known.iter().any(|agent| agent.name == *name)
+        {
+            let hint =
+                format!("agents of one region have names of their own, and `region = \"{name}\"`");
+            value.wrong_with::<()>(format!("`{name}` is the name of another agent"), Some(hint));
+            is_whole = false;
+        }
+        name.map(|name| (name, value))
     } else {
-        table.missing("name", "the region of the agent");
+        table.missing("name", "the region of the agent, unless `region` names it");
         None
     };
+    let given = table.take_value("region");
+    let region = match (&given, &name) {
+        (Some(value), _) => named(value),
+        (None, named) => named.as_ref().map(|(name, _)| name.clone()),
+    };
+    if region.as_deref() == Some(own)
+        && let Some(value) = given.as_ref().or(name.as_ref().map(|(_, value)| value))
+    {
+        value.wrong::<()>(format!("`{own}` is the region of this process"));
+        is_whole = false;
+    }
     let mut hashes = Some(Vec::new());
     if let Some(value) = table.take_value("sha256") {
         let parsed = value.elements().iter().map(token::parse).collect();
@@ -64,12 +98,12 @@ pub(super) fn compile(mut table: Table<'_>, regions: &mut Regions) -> Option<Age
         );
     }
     table.finish();
-    let name = name?;
-    regions.0.push(name.clone());
-    Some(AgentPlan {
-        name,
+    let agent = AgentPlan {
+        name: name?.0,
+        region: region?,
         hashes: hashes?,
-    })
+    };
+    is_whole.then_some(agent)
 }
 
 /// `from`: the regions that check a monitor.

@@ -87,11 +87,7 @@ pub(super) fn compile(
     if let Some(own) = agent::own_region(&mut root) {
         regions.0 = vec![own];
     }
-    let agents: Vec<_> = root
-        .tables("agent")
-        .into_iter()
-        .filter_map(|table| agent::compile(table, &mut regions))
-        .collect();
+    let agents = agent::compile_all(root.tables("agent"), &mut regions);
     let defaults = match root.table("defaults") {
         Some(table) => Defaults::compile(table, &regions),
         None => Defaults::default(),

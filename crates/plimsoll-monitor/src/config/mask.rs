@@ -6,6 +6,8 @@
 
 mod login_lines;
 
+mod by_kind;
+
 use std::borrow::Cow;
 
 use base64::Engine as _;
@@ -18,6 +20,8 @@ use crate::config::kinds::KINDS;
 use crate::config::mask::login_lines::LoginLines;
 use crate::probe::KnownSecrets;
 
+pub use crate::config::mask::by_kind::mask_definition;
+pub(crate) use crate::config::mask::by_kind::unmask_definition;
 pub(crate) use crate::probe::known_secrets::MASK;
 
 /// Keys of kinds that hold a credential as a whole.

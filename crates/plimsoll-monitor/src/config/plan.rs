@@ -27,6 +27,7 @@ use crate::probe::reading::{Expectation, GatusDisplay};
 use crate::probe::{KnownSecrets, Probe};
 use crate::schedule::{GateLimits, Timing};
 use crate::store::{Retention, ServerOptions, ServerUrls};
+use crate::time::Timestamp;
 use crate::token::ApiToken;
 use crate::yaml::Warning;
 
@@ -292,6 +293,23 @@ pub struct HeartbeatPlan {
     pub grace: Duration,
     /// How long a run may take from its start on.
     pub most_runtime: Option<Duration>,
+    /// Whether a heartbeat resumes the monitor if it is paused.
+    pub resumes: bool,
+    /// What the job does, for people.
+    pub about: Option<String>,
+}
+
+impl HeartbeatPlan {
+    /// From one heartbeat until the next one is due.
+    pub fn period_after(&self, last: Timestamp) -> Duration {
+        match &self.due {
+            EveryOrCron::Every(period) => *period,
+            EveryOrCron::Cron(cron, zone) => {
+                let next = cron.next(last, zone);
+                next.map_or(Duration::from_hours(24 * 366), |next| next.since(last))
+            }
+        }
+    }
 }
 
 /// When something is due.

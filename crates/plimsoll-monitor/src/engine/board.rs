@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, btree_map};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use plimsoll_model::Secret;
 use tokio::sync::watch;
@@ -15,12 +16,16 @@ use crate::config::{
 use crate::detect::RegionView;
 use crate::detect::status::Health;
 use crate::discovery::DiscoveryView;
+use crate::engine::composition::LeftOut;
 use crate::notify::oncall::OnCallPlan;
 use crate::notify::{AcknowledgePlan, EscalationPlan, NotifyPlan};
 use crate::probe::reading::CheckResult;
 use crate::schedule::DropCounts;
-use crate::store::{MonitorId, StoredToken};
+use crate::store::{DefinitionKind, MonitorId, StoredToken};
 use crate::time::Timestamp;
+
+/// An agent reports every second; one that has not for so long is away.
+pub(super) const REPORTS_WITHIN: Duration = Duration::from_secs(30);
 
 /// The current state of every monitor.
 #[derive(Debug, Default)]
@@ -58,6 +63,8 @@ struct Content {
     rotations: Arc<[Arc<OnCallPlan>]>,
     escalations: Arc<[Arc<EscalationPlan>]>,
     discovery: Arc<[DiscoveryView]>,
+    /// Definitions of the store that are not in force.
+    left_out: LeftOut,
 }
 
 /// The last report of an agent.
@@ -107,8 +114,21 @@ pub struct View {
     pub regions: Vec<RegionView>,
     /// Its last result.
     pub last: Option<CheckResult>,
+    /// What came of its heartbeat, if it has one.
+    pub beat: Option<Beat>,
     /// Results since the start of the program.
     pub counters: Counters,
+}
+
+/// The signals of a heartbeat so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Beat {
+    /// When the last success or failure came.
+    pub last: Option<Timestamp>,
+    /// When the run that is under way began.
+    pub started: Option<Timestamp>,
+    /// Successes and failures that came.
+    pub count: u64,
 }
 
 /// Results of a monitor since the start of the program.
@@ -225,6 +245,26 @@ impl Board {
         self.read(|content| Arc::clone(&content.discovery))
     }
 
+    /// Why a definition of the store is not in force; empty if it is.
+    pub fn left_out(&self, kind: DefinitionKind, key: &str) -> Vec<String> {
+        let place = (kind, key.to_owned());
+        self.read(|content| content.left_out.get(&place).cloned().unwrap_or_default())
+    }
+
+    pub(super) fn set_left_out(&self, left_out: LeftOut) {
+        self.write(|content| content.left_out = left_out);
+    }
+
+    /// Notes that monitors of these keys are in force, or gone.
+    pub(super) fn fit_monitors<'k>(&self, keys: impl Iterator<Item = &'k String>) {
+        self.write(|content| {
+            for key in keys {
+                let place = (DefinitionKind::Monitor, key.clone());
+                content.left_out.remove(&place);
+            }
+        });
+    }
+
     pub(super) fn set_discovery(&self, views: Vec<DiscoveryView>) {
         self.write(|content| content.discovery = views.into());
     }
@@ -267,6 +307,12 @@ impl Board {
     /// The last report of an agent.
     pub fn heard(&self, agent: &str) -> Option<Heard> {
         self.read(|content| content.heard.get(agent).cloned())
+    }
+
+    /// Whether an agent reports.
+    pub fn reports(&self, agent: &str, now: Timestamp) -> bool {
+        let heard = self.read(|content| content.heard.get(agent).map(|heard| heard.at));
+        heard.is_some_and(|at| now.since(at) < REPORTS_WITHIN)
     }
 
     /// Notes the last report of an agent.

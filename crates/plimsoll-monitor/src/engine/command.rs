@@ -224,12 +224,12 @@ impl Handle {
     /// - `run`: differs with every start of the agent. Results that a run repeats are left out.
     pub async fn report(
         &self,
-        region: &str,
+        agent: &str,
         run: u64,
         results: Vec<RemoteResult>,
     ) -> Result<(usize, Vec<String>), CommandError> {
-        let region = region.to_owned();
-        self.command(|done| Command::Report(region, run, results, done))
+        let agent = agent.to_owned();
+        self.command(|done| Command::Report(agent, run, results, done))
             .await
     }
 

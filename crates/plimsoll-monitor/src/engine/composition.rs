@@ -1,6 +1,7 @@
 //! The configuration in force: that of the file with the definitions of the store.
 
-use std::collections::HashSet;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use plimsoll_model::document::ConfigProblem;
@@ -62,7 +63,12 @@ pub(super) struct Composed {
     pub(super) escalations: Vec<Arc<EscalationPlan>>,
     /// What became of the list of each source, in their order.
     pub(super) discovered: Vec<Placed>,
+    /// Definitions of the store that are not in force.
+    pub(super) left_out: LeftOut,
 }
+
+/// Why definitions of the store are not in force, by kind and key.
+pub(super) type LeftOut = HashMap<(DefinitionKind, String), Vec<String>>;
 
 /// The monitors of a list.
 #[derive(Debug, Default)]
@@ -75,11 +81,16 @@ pub(super) struct Placed {
 
 /// Adds definitions to the configuration of the file. Those that do not fit the file any more are reported and left out.
 pub(super) fn compose(base: &Plan, stored: &StoredDefinitions, report: &dyn Fn(&str)) -> Composed {
-    let left_out = |kind: &str, key: &str, problems: Vec<ConfigProblem>| {
+    let unfit = RefCell::new(LeftOut::new());
+    let left_out = |kind: DefinitionKind, key: &str, problems: Vec<ConfigProblem>| {
         for problem in problems {
+            let noun = noun(kind);
             report(&format!(
-                "the {kind} `{key}` of the store is left out: {problem}"
+                "the {noun} `{key}` of the store is left out: {problem}"
             ));
+            let mut unfit = unfit.borrow_mut();
+            let reasons = unfit.entry((kind, key.to_owned())).or_default();
+            reasons.push(problem.to_string());
         }
     };
     let mut of_file = base.monitors.clone();
@@ -94,7 +105,7 @@ pub(super) fn compose(base: &Plan, stored: &StoredDefinitions, report: &dyn Fn(&
     for (definition, outcome) in stored.monitors.iter().zip(compiled) {
         match outcome {
             Ok(plan) => added.push(plan),
-            Err(problems) => left_out("monitor", &definition.key, problems),
+            Err(problems) => left_out(DefinitionKind::Monitor, &definition.key, problems),
         }
     }
     let all: Vec<_> = of_file.iter().chain(&added).cloned().collect();
@@ -103,7 +114,7 @@ pub(super) fn compose(base: &Plan, stored: &StoredDefinitions, report: &dyn Fn(&
     for definition in &stored.maintenance {
         match overlay::window(&definition.text, &all) {
             Ok(window) => own.push(window),
-            Err(problems) => left_out("maintenance window", &definition.key, problems),
+            Err(problems) => left_out(DefinitionKind::Maintenance, &definition.key, problems),
         }
     }
     overlay::attach(&mut of_file, &own);
@@ -117,7 +128,7 @@ pub(super) fn compose(base: &Plan, stored: &StoredDefinitions, report: &dyn Fn(&
     for definition in &stored.pages {
         match overlay::page(&definition.text, &all, &pages) {
             Ok(page) => pages.push(page),
-            Err(problems) => left_out("page", &definition.key, problems),
+            Err(problems) => left_out(DefinitionKind::Page, &definition.key, problems),
         }
     }
     let rotations = rotations(base, stored, &left_out);
@@ -141,7 +152,7 @@ pub(super) fn compose(base: &Plan, stored: &StoredDefinitions, report: &dyn Fn(&
                 known.push(Arc::clone(&plan));
                 channels.push((definition.text.clone(), plan));
             }
-            Err(problems) => left_out("channel", &definition.key, problems),
+            Err(problems) => left_out(DefinitionKind::Channel, &definition.key, problems),
         }
     }
     let mut escalations = base.escalations.clone();
@@ -153,7 +164,7 @@ pub(super) fn compose(base: &Plan, stored: &StoredDefinitions, report: &dyn Fn(&
     for definition in &stored.escalations {
         match overlay::escalation(&definition.text, named, &escalations) {
             Ok(plan) => escalations.push(plan),
-            Err(problems) => left_out("escalation", &definition.key, problems),
+            Err(problems) => left_out(DefinitionKind::Escalation, &definition.key, problems),
         }
     }
     let of_file = of_file.into_iter().map(|plan| (Source::File, plan));
@@ -167,6 +178,17 @@ pub(super) fn compose(base: &Plan, stored: &StoredDefinitions, report: &dyn Fn(&
         channels,
         escalations,
         discovered,
+        left_out: unfit.take(),
+    }
+}
+
+/// What people call a kind of definitions.
+const fn noun(kind: DefinitionKind) -> &'static str {
+    match kind {
+        DefinitionKind::Maintenance => "maintenance window",
+        DefinitionKind::Channel => "channel",
+        DefinitionKind::OnCall => "rotation",
+        other => other.name(),
     }
 }
 
@@ -213,7 +235,7 @@ fn add_discovered(
 fn rotations(
     base: &Plan,
     stored: &StoredDefinitions,
-    left_out: &dyn Fn(&str, &str, Vec<ConfigProblem>),
+    left_out: &dyn Fn(DefinitionKind, &str, Vec<ConfigProblem>),
 ) -> Vec<Arc<OnCallPlan>> {
     let of_file = base.channels.iter().map(|channel| channel.name.as_str());
     let of_store = stored.channels.iter().map(|one| one.key.as_str());
@@ -222,7 +244,7 @@ fn rotations(
     for definition in &stored.rotations {
         match overlay::rotation(&definition.text, &rotations, &names) {
             Ok(plan) => rotations.push(plan),
-            Err(problems) => left_out("rotation", &definition.key, problems),
+            Err(problems) => left_out(DefinitionKind::OnCall, &definition.key, problems),
         }
     }
     rotations

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{EveryOrCron, HeartbeatPlan};
+use crate::config::HeartbeatPlan;
+use crate::engine::board::Beat;
 use crate::time::{Moment, Timestamp};
 
 /// The state of one heartbeat.
@@ -20,6 +21,17 @@ pub(super) struct HeartbeatState {
     reported: Option<Moment>,
     /// It is not late before: a heartbeat was due while no process could receive it.
     not_before: Option<Moment>,
+    /// Successes and failures that came.
+    #[serde(default)]
+    count: u64,
+}
+
+/// What reasons begin with that no job sent.
+const LATE: [&str; 2] = ["no heartbeat ", "the run that began at "];
+
+/// Whether a reason says that a heartbeat is late, and is no message of a job.
+pub fn is_late(reason: &str) -> bool {
+    LATE.iter().any(|start| reason.starts_with(start))
 }
 
 impl HeartbeatState {
@@ -30,6 +42,16 @@ impl HeartbeatState {
             started: None,
             reported: None,
             not_before: None,
+            count: 0,
+        }
+    }
+
+    /// What came so far.
+    pub(super) fn beat(&self) -> Beat {
+        Beat {
+            last: self.has_come.then_some(self.last.wall),
+            started: self.started.map(|started| started.wall),
+            count: self.count,
         }
     }
 
@@ -92,6 +114,7 @@ impl HeartbeatState {
             .map(|started| now.elapsed.saturating_sub(started.elapsed));
         self.last = now;
         self.has_come = true;
+        self.count += 1;
         self.reported = None;
         self.not_before = None;
         took.unwrap_or_default()
@@ -134,14 +157,7 @@ impl HeartbeatState {
 
     /// From the last heartbeat to the next.
     fn period(&self, plan: &HeartbeatPlan) -> Duration {
-        match &plan.due {
-            EveryOrCron::Every(period) => *period,
-            EveryOrCron::Cron(cron, zone) => {
-                let last: Timestamp = self.last.wall;
-                let next = cron.next(last, zone);
-                next.map_or(Duration::from_hours(24 * 366), |next| next.since(last))
-            }
-        }
+        plan.period_after(self.last.wall)
     }
 }
 
@@ -151,6 +167,7 @@ mod tests {
     use plimsoll_model::Secret;
 
     use super::*;
+    use crate::config::EveryOrCron;
 
     fn at(seconds: u64) -> Moment {
         Moment {
@@ -166,6 +183,8 @@ mod tests {
             due,
             grace: Duration::from_secs(10),
             most_runtime: most_runtime.map(Duration::from_secs),
+            resumes: false,
+            about: None,
         }
     }
 
@@ -227,6 +246,26 @@ mod tests {
                 .contains("takes longer than 30s")
         );
         assert_eq!(state.end(at(61)), Duration::from_secs(31));
+    }
+
+    #[test]
+    fn reasons_of_lateness_differ_from_messages_of_jobs() {
+        let plan = plan(EveryOrCron::Every(Duration::from_mins(1)), Some(20));
+        let mut state = HeartbeatState::new(at(0));
+        let mut reasons = vec![state.late(&plan, at(70)).unwrap()];
+        state.end(at(80));
+        reasons.extend(state.late(&plan, at(160)));
+        state.end(at(170));
+        state.start(at(180));
+        reasons.extend(state.late(&plan, at(200)));
+        assert_eq!(reasons.len(), 3);
+        assert!(reasons.iter().all(|reason| is_late(reason)), "{reasons:?}");
+        for message in ["the job reported a failure", "no heart", "disk full"] {
+            assert!(!is_late(message), "{message}");
+        }
+        let beat = state.beat();
+        assert_eq!((beat.count, beat.last), (2, Some(at(170).wall)));
+        assert_eq!(beat.started, Some(at(180).wall));
     }
 
     #[test]

@@ -158,6 +158,7 @@ impl Standby {
                 is_paused: row.paused,
                 regions: Vec::new(),
                 last: None,
+                beat: None,
                 counters: Counters::default(),
             };
             is_other |= before.get(&plan.key) != Some(&shown(&view));

@@ -20,6 +20,8 @@ mod reload;
 
 mod sources;
 
+mod turns;
+
 mod windows;
 
 use std::cell::RefCell;

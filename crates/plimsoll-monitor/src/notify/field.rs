@@ -65,6 +65,15 @@ impl FieldKind {
 }
 
 impl Field {
+    /// Whether it decides which server receives messages, and with them the credentials of the channel.
+    pub fn leads(&self) -> bool {
+        let is_address = matches!(
+            self.kind,
+            FieldKind::Url | FieldKind::SecretUrl | FieldKind::SecretTemplate
+        );
+        is_address || self.key == "host"
+    }
+
     const fn new(key: &'static str, kind: FieldKind, about: &'static str) -> Self {
         Self {
             key,

@@ -71,6 +71,7 @@ impl LinkKey {
         let text = toml::to_string(&Stored { key }).unwrap_or_default();
         let changes = DefinitionChanges {
             puts: vec![PutDefinition {
+                id: None,
                 key: NAME.to_owned(),
                 was: None,
                 version: None,

@@ -47,6 +47,7 @@ pub fn contract<S: Store>(make: impl Fn() -> S) {
         pages::declared_incidents_have_versions(&make()).await;
         pages::histories_are_those_of_single_calls(&make()).await;
         admin::definitions_have_versions_and_keep_their_monitors(&make()).await;
+        admin::definitions_have_ids_that_stay(&make()).await;
         admin::users_have_roles_and_sessions(&make()).await;
         admin::tokens_end_and_the_audit_log_stays(&make()).await;
     });

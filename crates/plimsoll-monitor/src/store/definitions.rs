@@ -96,6 +96,9 @@ impl DefinitionKind {
 /// A definition as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
+    /// Unique among those of its kind and organisation, and the same for ever: chosen by the client that made it, or else
+    /// the key that it had then.
+    pub id: String,
     /// Unique among those of its kind and organisation.
     pub key: String,
     /// One more with every change, from 1 on.
@@ -113,6 +116,8 @@ pub struct Definition {
 /// A definition to be added or changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PutDefinition {
+    /// The id of a new one; absent for that of its key. One that is there keeps its own.
+    pub id: Option<String>,
     /// Its key from now on.
     pub key: String,
     /// The key that it has now; absent if it is new.
@@ -149,6 +154,16 @@ pub struct Replay {
     pub answer: String,
 }
 
+/// The ids for a definition to which no client gave one, by preference: its key, unless one has it that had this key before.
+pub(crate) fn ids_of(key: &str) -> impl Iterator<Item = String> + use<> {
+    let key = key.to_owned();
+    let others = (2_u64..).map({
+        let key = key.clone();
+        move |number| format!("{key}-{number}")
+    });
+    std::iter::once(key).chain(others)
+}
+
 /// Keeps definitions.
 pub trait Definitions {
     /// All of a kind, by key.
@@ -166,10 +181,18 @@ pub trait Definitions {
         key: &str,
     ) -> StoreFuture<'_, Option<Definition>>;
 
+    /// The one of a kind with that id.
+    fn definition_by_id(
+        &self,
+        org: OrgId,
+        kind: DefinitionKind,
+        id: &str,
+    ) -> StoreFuture<'_, Option<Definition>>;
+
     /// Makes changes, durably; the results are in the order of `puts`, with the numbers of monitors.
     ///
     /// Fails with [`StoreError::Conflict`](crate::store::StoreError::Conflict) for another version than the present one
-    /// or a key that is in use, and [`StoreError::NotFound`](crate::store::StoreError::NotFound) for a key that is not.
+    /// or a key or an id that is in use, and [`StoreError::NotFound`](crate::store::StoreError::NotFound) for a key that is not.
     fn change_definitions(
         &self,
         org: OrgId,

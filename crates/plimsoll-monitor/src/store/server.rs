@@ -182,6 +182,21 @@ impl Definitions for ServerStore {
         })
     }
 
+    fn definition_by_id(
+        &self,
+        org: OrgId,
+        kind: DefinitionKind,
+        id: &str,
+    ) -> StoreFuture<'_, Option<Definition>> {
+        let id = id.to_owned();
+        Box::pin(async move {
+            let read = self.read(org, async move |scoped: &Scoped<'_>| {
+                definitions::by_id(scoped, kind, &id).await
+            });
+            self.vault().opened_one(org, kind, read.await?)
+        })
+    }
+
     fn change_definitions(
         &self,
         org: OrgId,

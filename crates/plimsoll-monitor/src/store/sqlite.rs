@@ -262,6 +262,19 @@ impl Definitions for SqliteStore {
         })
     }
 
+    fn definition_by_id(
+        &self,
+        org: OrgId,
+        kind: DefinitionKind,
+        id: &str,
+    ) -> StoreFuture<'_, Option<Definition>> {
+        let id = id.to_owned();
+        Box::pin(async move {
+            let read = self.read(move |connection| definitions::by_id(connection, org, kind, &id));
+            self.vault().opened_one(org, kind, read.await?)
+        })
+    }
+
     fn change_definitions(
         &self,
         org: OrgId,

@@ -442,6 +442,19 @@ impl Rollup {
         self.counts.iter().sum()
     }
 
+    /// The mean times of the stored phases in microseconds, over all checks that were up or degraded; `None` without any.
+    pub fn mean_phases(&self) -> Option<[(Phase, f64); 5]> {
+        let count = self.took.count();
+        if count == 0 {
+            return None;
+        }
+        let mut means = STORED_PHASES.map(|phase| (phase, 0.0));
+        for ((_, mean), sum) in means.iter_mut().zip(self.phases_us) {
+            *mean = sum as f64 / count as f64;
+        }
+        Some(means)
+    }
+
     /// Adds a result.
     pub fn add(&mut self, row: &ResultRow) {
         self.counts[usize::from(row.status.code())] += 1;

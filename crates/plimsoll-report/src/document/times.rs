@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{Bounded, TimesView};
+use plimsoll_model::{Bounded, GeneratorShare, TimesView};
 use serde::{Deserialize, Serialize};
 
 use super::{is_zero, microseconds};
@@ -54,9 +54,60 @@ pub struct TimesDocument {
     pub p99_9_us: Option<Bounded<f64>>,
     /// Largest.
     pub max_us: Option<Bounded<f64>>,
+    /// How much of each the generator may have added; absent where that is not known.
+    pub of_generator: Option<GeneratorShareDocument>,
+}
+
+/// By how much waits of the generator may have raised each figure of a distribution, at most, in microseconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GeneratorShareDocument {
+    /// Of the smallest.
+    pub min_us: f64,
+    /// Of the arithmetic mean.
+    pub mean_us: f64,
+    /// Of the median.
+    pub p50_us: f64,
+    /// Of the 75th percentile.
+    pub p75_us: f64,
+    /// Of the 90th percentile.
+    pub p90_us: f64,
+    /// Of the 95th percentile.
+    pub p95_us: f64,
+    /// Of the 99th percentile.
+    pub p99_us: f64,
+    /// Of the 99.9th percentile.
+    pub p99_9_us: f64,
+    /// Of the largest.
+    pub max_us: f64,
+}
+
+impl GeneratorShareDocument {
+    /// `None` if there are no durations.
+    fn of_times(share: &GeneratorShare, times: TimesView<'_>) -> Option<Self> {
+        let quantile = |fraction| share.of_quantile(times, fraction).map(microseconds);
+        Some(Self {
+            min_us: quantile(0.0)?,
+            mean_us: share.of_mean(times).map(microseconds)?,
+            p50_us: quantile(0.5)?,
+            p75_us: quantile(0.75)?,
+            p90_us: quantile(0.9)?,
+            p95_us: quantile(0.95)?,
+            p99_us: quantile(0.99)?,
+            p99_9_us: quantile(0.999)?,
+            max_us: quantile(1.0)?,
+        })
+    }
 }
 
 impl TimesDocument {
+    /// With what the generator may have added, if that is known.
+    pub(crate) fn with_share(times: TimesView<'_>, share: Option<&GeneratorShare>) -> Self {
+        Self {
+            of_generator: share.and_then(|share| GeneratorShareDocument::of_times(share, times)),
+            ..Self::from_times(times)
+        }
+    }
+
     pub(crate) fn from_times<'a>(times: impl Into<TimesView<'a>>) -> Self {
         let times = times.into();
         // JSON has lower bounds only, and a document reads as it was written.
@@ -79,6 +130,7 @@ impl TimesDocument {
             p99_us: quantile(0.99),
             p99_9_us: quantile(0.999),
             max_us: times.max().map(micros),
+            of_generator: None,
         }
     }
 }
@@ -101,6 +153,8 @@ struct RawTimes {
     max_us: Option<f64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     censored: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    of_generator: Option<GeneratorShareDocument>,
 }
 
 impl From<TimesDocument> for RawTimes {
@@ -127,6 +181,7 @@ impl From<TimesDocument> for RawTimes {
             p99_9_us: number("p99_9_us", times.p99_9_us),
             max_us: number("max_us", times.max_us),
             censored,
+            of_generator: times.of_generator,
         }
     }
 }
@@ -154,6 +209,7 @@ impl From<RawTimes> for TimesDocument {
             p99_us: figure("p99_us", raw.p99_us),
             p99_9_us: figure("p99_9_us", raw.p99_9_us),
             max_us: figure("max_us", raw.max_us),
+            of_generator: raw.of_generator,
         }
     }
 }

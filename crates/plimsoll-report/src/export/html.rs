@@ -404,6 +404,7 @@ fn phases(run: &RunRecord, title: String) -> Stack {
     Stack {
         title,
         x: Axis::Time(seconds),
+        across: TIME,
         y: Axis::Linear(short_time),
         lines,
         shaded: vec![warm_up(run)],

@@ -4,38 +4,45 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::{
-    Axis, BOTTOM, COLOURS, HEIGHT, IN_MEMORY, LEFT, Line, RIGHT, TIME, TOP, WIDTH, figure, grid,
-    opening, shade,
+    Axis, COLOURS, IN_MEMORY, LEFT, Line, RIGHT, TOP, WIDTH, bottom, figure, grid, opening, shade,
 };
+
+/// Half the width of an area with one position, which would have none.
+const ALONE: f64 = 1.5;
 
 /// Lines with the same positions, each drawn on the sum of those before it.
 #[derive(Debug)]
-pub(crate) struct Stack {
-    pub(crate) title: String,
-    pub(crate) x: Axis,
-    pub(crate) y: Axis,
+pub struct Stack {
+    /// The title, for the heading and for readers who cannot see the plot.
+    pub title: String,
+    /// Scale of the first of a point's two values.
+    pub x: Axis,
+    /// The name of the x axis; empty if it needs none.
+    pub across: &'static str,
+    /// Scale of the sums.
+    pub y: Axis,
     /// From the bottom to the top, each with the number of its colour; a missing value adds nothing.
-    pub(crate) lines: Vec<(usize, Line)>,
+    pub lines: Vec<(usize, Line)>,
     /// Stretches of x to be shaded: the warm-up.
-    pub(crate) shaded: Vec<(f64, f64)>,
+    pub shaded: Vec<(f64, f64)>,
 }
 
 impl Stack {
     /// Whether there is nothing to draw.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         let mut points = self.lines.iter().flat_map(|(_, line)| &line.points);
         points.all(|(_, y)| y.is_none())
     }
 
     /// A `figure` element with its legend.
-    pub(crate) fn html(&self) -> String {
+    pub fn html(&self) -> String {
         let labels = self.lines.iter();
         let labels = labels.map(|(colour, line)| (*colour, line.label.as_str()));
         figure(&self.title, labels, &self.svg())
     }
 
     /// The drawing alone.
-    pub(crate) fn svg(&self) -> String {
+    pub fn svg(&self) -> String {
         let positions: Vec<f64> = self
             .lines
             .first()
@@ -49,11 +56,10 @@ impl Stack {
             edges.push(above.collect());
         }
         let x = self.x.map(positions.iter().copied(), (LEFT, WIDTH - RIGHT));
-        let y = self
-            .y
-            .map(edges.iter().flatten().copied(), (HEIGHT - BOTTOM, TOP));
+        let bottom = bottom(self.across);
+        let y = self.y.map(edges.iter().flatten().copied(), (bottom, TOP));
         let mut svg = opening(&self.title);
-        shade(&mut svg, &self.shaded, &x, HEIGHT - BOTTOM);
+        shade(&mut svg, &self.shaded, &x, bottom);
         let stretches = self.stretches(positions.len());
         for ((colour, _), pair) in self.lines.iter().zip(edges.windows(2)) {
             let mut path = String::new();
@@ -61,16 +67,16 @@ impl Stack {
                 let part = |edge: &[f64]| -> Vec<(f64, f64)> {
                     let points = positions.iter().zip(edge);
                     let points = points.skip(stretch.start).take(stretch.len());
-                    points
-                        .map(|(position, value)| (x.place(*position), y.place(*value)))
-                        .collect()
+                    let points =
+                        points.map(|(position, value)| (x.place(*position), y.place(*value)));
+                    widened(points.collect())
                 };
                 outline(&mut path, &part(&pair[0]), &part(&pair[1]));
             }
             let colour = colour % COLOURS;
             write!(svg, "<path class=\"area f{colour}\" d=\"{path}\"/>").expect(IN_MEMORY);
         }
-        grid(&mut svg, &x, TIME, &y);
+        grid(&mut svg, &x, self.across, &y);
         svg.push_str("</svg>");
         svg
     }
@@ -92,6 +98,14 @@ impl Stack {
             }
         }
         stretches
+    }
+}
+
+/// One point as two, so that something is to be seen of it.
+fn widened(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    match points.as_slice() {
+        [(across, down)] => vec![(across - ALONE, *down), (across + ALONE, *down)],
+        _ => points,
     }
 }
 

@@ -95,6 +95,7 @@ fn areas_lie_on_one_another() {
     let stack = Stack {
         title: "stack".to_owned(),
         x: Axis::Time(number),
+        across: TIME,
         y: Axis::Linear(number),
         lines: vec![
             (

@@ -99,7 +99,10 @@ pub(super) fn basic_auth(value: Value<'_>, context: &Context<'_>) -> Option<Basi
             notices: context.compiler.notices.clone(),
         };
         match passwords.read() {
-            Ok(read) => users = read,
+            Ok(read) => {
+                passwords.report_left_out(&read.left_out);
+                users = read.users;
+            }
             Err(problems) => {
                 for problem in problems {
                     value.wrong::<()>(problem);

@@ -17,6 +17,7 @@ use crate::config::acme::Acme;
 use crate::config::action::Listened;
 use crate::config::address::{address, check_http, check_udp, mode, networks};
 use crate::config::document::{Table, Value, as_text};
+use crate::config::log::LogPlan;
 use crate::config::paths::{NamedPaths, OutsideSandbox, PathUse};
 use crate::config::retry_key::retry_key;
 use crate::config::{Context, Routing, acme, middleware, ocsp, udp};
@@ -56,7 +57,7 @@ pub(super) fn compile(
     names: &[Option<String>],
     context: &Context<'_>,
     routing: &Routing,
-    log: Option<&AccessLog>,
+    logs: &[LogPlan],
 ) -> Vec<ListenerPlan> {
     let mut tables = tables;
     let secured: Vec<_> = tables
@@ -85,7 +86,7 @@ pub(super) fn compile(
                 identity: &shown.unwrap_or_default(),
                 states: &context.compiler.states,
                 counters: &context.compiler.counters,
-                log,
+                log: LogPlan::main(logs),
                 notices: &context.compiler.notices,
                 sections: &context.sections,
                 tls: secured.tls,
@@ -171,7 +172,7 @@ pub(super) fn compile(
                         (spelling, middleware),
                         challenges
                             .map(|it| (it.http.clone(), Arc::clone(&context.compiler.counters))),
-                        log.cloned(),
+                        logs.iter().map(|plan| plan.log.clone()).collect(),
                         proxies.map(Arc::new),
                     ),
                     tls,
@@ -321,12 +322,12 @@ fn underscores(value: &Value<'_>) -> Option<Underscores> {
     value.check(parsed.ok_or("is \"collisions\", \"drop\" or \"allow\""))
 }
 
-/// The routes of a listener with their layers; the log is outside of them, and behind the proxies.
+/// The routes of a listener with their layers; the logs are outside of them, and behind the proxies.
 fn layered(
     routes: Arc<MakeAction>,
     (spelling, middleware): ((Underscores, Arc<OwnFields>), Middleware),
     challenges: Option<(HttpChallenges, Arc<Counters>)>,
-    log: Option<AccessLog>,
+    logs: Vec<AccessLog>,
     proxies: Option<Arc<TrustedProxies>>,
 ) -> Arc<MakeAction> {
     Arc::new(move |context: &WorkerContext| {
@@ -340,7 +341,7 @@ fn layered(
                 inner: action,
             });
         }
-        if let Some(log) = &log {
+        for log in &logs {
             action = log.over(action);
         }
         match &proxies {

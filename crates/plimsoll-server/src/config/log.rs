@@ -1,4 +1,4 @@
-//! `[log]`.
+//! `[log]` and `[[log]]`.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -46,11 +46,47 @@ impl LogTarget {
     }
 }
 
-pub(super) fn compile(
+impl LogPlan {
+    /// The first log of what no route sends elsewhere, if there is one: that of connections, too.
+    pub(super) fn main(logs: &[Self]) -> Option<&AccessLog> {
+        let main = logs.iter().find(|plan| plan.log.is_default());
+        main.map(|plan| &plan.log)
+    }
+}
+
+/// `[log]`, or each `[[log]]`: names and files differ.
+pub(super) fn compile_all(
+    value: Option<Value<'_>>,
+    context: &Context<'_>,
+    counters: &Arc<Counters>,
+) -> Vec<LogPlan> {
+    let tables = value.map(Value::elements).unwrap_or_default();
+    let mut logs: Vec<LogPlan> = Vec::new();
+    for table in tables.into_iter().filter_map(Value::table) {
+        logs.extend(compile(table, &logs, context, counters));
+    }
+    logs
+}
+
+fn compile(
     mut table: Table<'_>,
+    others: &[LogPlan],
     context: &Context<'_>,
     counters: &Arc<Counters>,
 ) -> Option<LogPlan> {
+    let name = table.take_value("name").and_then(|value| {
+        let name = as_text(&value)?.to_owned();
+        if others.iter().any(|it| it.log.name() == Some(name.as_str())) {
+            return value.wrong(format!("another log is called `{name}`"));
+        }
+        Some(name)
+    });
+    let is_default = table.boolean("default");
+    if name.is_none() && is_default == Some(false) {
+        let hint = "give it a `name`, by which routes choose it";
+        table.wrong("the log has no requests", Some(hint.to_owned()));
+    }
+    let is_written = |target: &LogTarget| others.iter().any(|it| it.target == *target);
     let target = match table.take_value("file") {
         None => {
             table.missing(
@@ -61,6 +97,9 @@ pub(super) fn compile(
         }
         Some(value) => as_text(&value).and_then(|text| match text {
             "" => value.wrong("must name a file"),
+            "-" if is_written(&LogTarget::Stdout) => {
+                value.wrong("another log is written to the standard output")
+            }
             "-" => Some(LogTarget::Stdout),
             _ => {
                 let path = context.paths.path(&value, PathUse::WriteFile)?;
@@ -71,7 +110,13 @@ pub(super) fn compile(
                 if !is_there || path.is_dir() {
                     return value.wrong(format!("no file can be at {}", path.display()));
                 }
-                Some(LogTarget::File(path))
+                let target = LogTarget::File(path);
+                if is_written(&target) {
+                    let hint = "routes may share a log: log = \"NAME\"";
+                    return value
+                        .wrong_with("another log is written to this file", Some(hint.to_owned()));
+                }
+                Some(target)
             }
         }),
     };
@@ -79,14 +124,24 @@ pub(super) fn compile(
         None => Some(LogFormat::default()),
         Some(value) => format(value, &context.maps),
     };
+    let when = table.take_value("when");
+    let when = when.map(|value| template(&value, &context.maps, Moment::End));
     let queue = table.bytes("queue").unwrap_or(QUEUE_BYTES);
     if !(LEAST_QUEUE..=MOST_QUEUE).contains(&queue) {
         table.wrong("`queue` must be from 64KiB to 1GiB", None);
     }
     table.finish();
     let queue = usize::try_from(queue).unwrap_or(usize::MAX);
+    let format = match when {
+        Some(condition) => format?.when(condition?),
+        None => format?,
+    };
+    let log = AccessLog::new(format, queue, Arc::clone(counters));
     Some(LogPlan {
-        log: AccessLog::new(format?, queue, Arc::clone(counters)),
+        log: match &name {
+            Some(name) => log.named(name, is_default.unwrap_or(false)),
+            None => log,
+        },
         target: target?,
     })
 }

@@ -14,6 +14,7 @@ use crate::action::Action;
 use crate::actions::{Delay, Echo, Fill, FillContent, Filled, Redirect, RedirectError, Respond};
 use crate::config::action::{MadeAction, Mounted, Wants};
 use crate::config::document::{Table, Value, as_text};
+use crate::config::log::LogPlan;
 use crate::config::map::checked;
 use crate::config::{Context, middleware, on_status};
 use crate::message::request::without_root;
@@ -29,6 +30,8 @@ use crate::worker::context::WorkerContext;
 #[derive(Debug, Clone)]
 pub(super) struct RoutePlan {
     pub(super) name: String,
+    /// The names of its logs; absent if it has the default ones.
+    pub(super) logs: Option<Arc<[String]>>,
     /// The listeners that serve it; empty for all.
     pub(super) listeners: Vec<String>,
     pub(super) conditions: RouteConditions,
@@ -68,6 +71,7 @@ impl RoutePlan {
 pub(super) struct KnownNames<'n> {
     pub(super) listeners: &'n [Option<String>],
     pub(super) routes: &'n [Option<String>],
+    pub(super) logs: &'n [LogPlan],
 }
 
 /// The names of routes, which must differ, since counters are labelled by them; each is taken once.
@@ -88,23 +92,41 @@ impl KnownNames<'_> {
     /// The listeners of a route, one or several.
     fn listeners(&self, value: Value<'_>) -> Option<Vec<String>> {
         value.texts_with(|name| {
-            let known: Vec<_> = self
-                .listeners
-                .iter()
-                .flatten()
-                .map(String::as_str)
-                .collect();
-            if known.contains(&name) {
-                return None;
-            }
-            Some(if known.is_empty() {
-                format!("there is no listener `{name}`; give a [[listen]] `name = \"{name}\"`")
-            } else {
-                let known = known.join(", ");
-                format!("there is no listener `{name}`; there are {known}")
-            })
+            let known = self.listeners.iter().flatten().map(String::as_str);
+            unknown(("listener", "listen"), name, known)
         })
     }
+
+    /// The logs of a route, one or several; none if it is `false`.
+    fn logs(&self, value: Value<'_>) -> Option<Vec<String>> {
+        if value.is_false() {
+            return Some(Vec::new());
+        }
+        value.texts_with(|name| {
+            let known = self.logs.iter().filter_map(|plan| plan.log.name());
+            unknown(("log", "log"), name, known)
+        })
+    }
+}
+
+/// The mistake of a name that nothing has.
+///
+/// - `what`: in words, and the table whose name it would be.
+fn unknown<'n>(
+    (what, table): (&str, &str),
+    name: &str,
+    known: impl Iterator<Item = &'n str>,
+) -> Option<String> {
+    let known: Vec<_> = known.collect();
+    if known.contains(&name) {
+        return None;
+    }
+    Some(if known.is_empty() {
+        format!("there is no {what} `{name}`; give a [[{table}]] `name = \"{name}\"`")
+    } else {
+        let known = known.join(", ");
+        format!("there is no {what} `{name}`; there are {known}")
+    })
 }
 
 /// An action that any worker can make.
@@ -163,6 +185,7 @@ pub(super) fn compile(
         None => Some(Vec::new()),
         Some(value) => names.listeners(value),
     };
+    let logs = table.take_value("log").map(|value| names.logs(value));
     let host = table.take_value("host").and_then(|value| host(&value));
     let methods = match table.take_value("method") {
         None => Some(Vec::new()),
@@ -209,12 +232,17 @@ pub(super) fn compile(
         None => action?,
         Some(delay) => ActionPlan::Delay(delay, Box::new(action?)),
     };
+    let logs = match logs {
+        Some(names) => Some(names?.into()),
+        None => None,
+    };
     let on_status = on_status.or_else(|| wants.hands_over.get().then(OnStatus::default));
     Some(RoutePlan {
         on_status: on_status.map(Arc::new),
         is_internal,
         has_path,
         name: name.unwrap_or_else(|| shown(&conditions.path)),
+        logs,
         listeners: listeners?,
         conditions,
         middleware,

@@ -133,7 +133,7 @@ fn everything_that_can_be_written_is_in_the_schema() {
     assert_eq!(limits.http2.floods, expected);
     assert_eq!(plan.engine.limits.handshake_timeout, Duration::from_secs(5));
     assert_eq!(plan.engine.listeners[0].proxied_by.len(), 2);
-    assert_eq!(plan.log.unwrap().target, LogTarget::Stdout);
+    assert_eq!(plan.logs[0].target, LogTarget::Stdout);
     let document = serde_json::to_value(toml::from_str::<toml::Table>(text).unwrap()).unwrap();
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();
     jsonschema::validate(&schema, &document).unwrap();
@@ -325,6 +325,36 @@ fn a_log_needs_a_place() {
         "3:1: log: `queue` must be from 64KiB to 1GiB\n\
          4:8: log.file: no file can be at /nonexistent/a.log\n\
          5:10: log.format: `xml` is not a format; there are json and combined (or write a text with places, such as format = \"{client} {request.line} {status}\")\n"
+    );
+}
+
+#[test]
+fn several_logs_differ_and_routes_choose_known_ones() {
+    let text = r#"
+[[listen]]
+address = "127.0.0.1:0"
+[[route]]
+log = ["a", "c"]
+respond = {}
+[[log]]
+name = "a"
+file = "-"
+[[log]]
+name = "a"
+file = "-"
+[[log]]
+default = false
+file = "-"
+when = "{nonsense}"
+"#;
+    assert_eq!(
+        check(text).unwrap_err(),
+        "5:13: route[1].log: there is no log `c`; there are a\n\
+         11:8: log[2].name: another log is called `a`\n\
+         12:8: log[2].file: another log is written to the standard output\n\
+         13:1: log[3]: the log has no requests (give it a `name`, by which routes choose it)\n\
+         15:8: log[3].file: another log is written to the standard output\n\
+         16:8: log[3].when: `{nonsense}` is no place, such as {host}, {path}, {header:NAME} or {map:NAME}\n"
     );
 }
 

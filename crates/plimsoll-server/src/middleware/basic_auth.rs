@@ -222,7 +222,11 @@ impl BasicAuth {
                     let reading = file.clone();
                     let read = tokio::task::spawn_blocking(move || reading.read());
                     match read.await {
-                        Ok(Ok(hashes)) => auth.replace(hashes),
+                        Ok(Ok(read)) => {
+                            if auth.replace(read.users) {
+                                file.report_left_out(&read.left_out);
+                            }
+                        }
                         Ok(Err(problems)) => file.report(&problems),
                         Err(_) => {}
                     }
@@ -233,13 +237,15 @@ impl BasicAuth {
         });
     }
 
-    /// Replaces the users, if they are others. What was remembered of them is forgotten.
-    fn replace(&self, hashes: HashMap<String, PasswordHash>) {
+    /// Replaces the users, if they are others; whether they are. What was remembered of them is forgotten.
+    fn replace(&self, hashes: HashMap<String, PasswordHash>) -> bool {
         let mut users = self.users();
-        if users.hashes != hashes {
+        let are_others = users.hashes != hashes;
+        if are_others {
             let generation = users.generation + 1;
             *users = Users::new(hashes, generation);
         }
+        are_others
     }
 
     fn challenge(&self) -> Response {

@@ -15,6 +15,14 @@ pub(crate) struct PasswordFile {
     pub(crate) notices: Notices,
 }
 
+/// What a file has, with the users of the configuration.
+#[derive(Debug)]
+pub(crate) struct Passwords {
+    pub(crate) users: HashMap<String, PasswordHash>,
+    /// Users whose hash is of a kind that is not known: old files have some, and the others are to be let in.
+    pub(crate) left_out: Vec<PasswordFileError>,
+}
+
 /// What is wrong with a file of passwords.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PasswordFileError {
@@ -34,8 +42,8 @@ pub(crate) enum PasswordFileError {
         /// Counted from 1.
         line: usize,
     },
-    /// A hash is of a kind that is not known.
-    #[error("{}:{line}: {error}", path.display())]
+    /// A hash is of a kind that is not known: its user cannot log in.
+    #[error("{}:{line}: {error}; the user is left out", path.display())]
     Hash {
         /// The file.
         path: PathBuf,
@@ -48,25 +56,34 @@ pub(crate) enum PasswordFileError {
 
 impl PasswordFile {
     /// The users of the configuration and of the file, or every problem that it has.
-    pub(crate) fn read(&self) -> Result<HashMap<String, PasswordHash>, Vec<PasswordFileError>> {
+    pub(crate) fn read(&self) -> Result<Passwords, Vec<PasswordFileError>> {
         let text = std::fs::read_to_string(&self.path);
         let text = text.map_err(|error| {
             let path = self.path.clone();
             vec![PasswordFileError::Read { path, error }]
         })?;
         let mut users = self.users.clone();
-        let mut problems = Vec::new();
+        let (mut problems, mut left_out) = (Vec::new(), Vec::new());
         for line in lines(&text, &self.path) {
             match line {
                 // Of several lines for a name the first one counts.
                 Ok((name, hash)) => _ = users.entry(name).or_insert(hash),
+                Err(problem @ PasswordFileError::Hash { .. }) => left_out.push(problem),
                 Err(problem) => problems.push(problem),
             }
         }
         if problems.is_empty() {
-            Ok(users)
+            Ok(Passwords { users, left_out })
         } else {
             Err(problems)
+        }
+    }
+
+    /// Reports who cannot log in.
+    pub(crate) fn report_left_out(&self, left_out: &[PasswordFileError]) {
+        for problem in left_out {
+            let notice = Notice::new(Severity::Warning, problem.to_string());
+            self.notices.report(&notice);
         }
     }
 

@@ -22,6 +22,7 @@ use std::time::SystemTime;
 
 use crate::action::Action;
 use crate::counters::Counters;
+use crate::message::request::Notes;
 use crate::observe::access_log::entry::Logged;
 pub use crate::observe::access_log::format::LogFormat;
 pub use crate::observe::access_log::line::LoggedConnection;
@@ -33,6 +34,10 @@ use crate::observe::audit::AuditLine;
 /// Lines wait in its queue until [`write_to`](Self::write_to) is called, which is done once.
 #[derive(Clone)]
 pub struct AccessLog {
+    /// Routes choose it by its name.
+    name: Option<Arc<str>>,
+    /// It has the requests of routes that choose none.
+    is_default: bool,
     format: LogFormat,
     handle: Arc<Handle>,
 }
@@ -49,8 +54,41 @@ impl AccessLog {
     pub fn new(format: LogFormat, queue_bytes: usize, counters: Arc<Counters>) -> Self {
         let queue = Arc::new(Queue::new(queue_bytes, counters));
         Self {
+            name: None,
+            is_default: true,
             format,
             handle: Arc::new(Handle(queue)),
+        }
+    }
+
+    /// The same for the routes that choose it by this name.
+    ///
+    /// - `is_default`: for those that choose none, too.
+    #[must_use]
+    pub fn named(self, name: &str, is_default: bool) -> Self {
+        Self {
+            name: Some(name.into()),
+            is_default,
+            ..self
+        }
+    }
+
+    /// Whether it has the requests of routes that choose no log.
+    pub(crate) fn is_default(&self) -> bool {
+        self.is_default
+    }
+
+    /// The name that routes choose it by, if it has one.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Whether a request is one of this log.
+    fn takes(&self, noted: &Notes) -> bool {
+        let chosen = noted.route.as_ref().and_then(|route| route.logs());
+        match chosen {
+            None => self.is_default,
+            Some(chosen) => chosen.iter().any(|it| Some(it.as_str()) == self.name()),
         }
     }
 
@@ -90,6 +128,7 @@ impl AccessLog {
 impl fmt::Debug for AccessLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AccessLog")
+            .field("name", &self.name)
             .field("format", &self.format)
             .finish_non_exhaustive()
     }

@@ -474,7 +474,9 @@ fn every_kind_of_htpasswd_opens_and_a_changed_file_holds_at_once() {
         .map(|(name, hash)| format!("{name}:{hash}\n"))
         .concat();
     let files = plimsoll_testkit::MaterialFiles::new();
-    let file = files.write("htpasswd", &format!("# users\n\n{lines}"));
+    // As crypt(3) made them once: of such a user no password is known, and the others are let in.
+    let old = "old:sa3tHJ3/KuYvI\n";
+    let file = files.write("htpasswd", &format!("# users\n\n{old}{lines}"));
     let route = format!("basic_auth = {{ file = \"{}\" }}", file.display());
     let server = serving("", &route);
     let status = |user: &str, password: &str| {
@@ -486,6 +488,7 @@ fn every_kind_of_htpasswd_opens_and_a_changed_file_holds_at_once() {
         assert_eq!(status(name, "secret"), "200", "{name}");
         assert_eq!(status(name, "Secret"), "401", "{name}");
     }
+    assert_eq!(status("old", "secret"), "401");
     // Another field of the same name, which a server could take instead.
     let two = format!(
         "{}{}",

@@ -220,7 +220,7 @@ pub(crate) fn run(
         configuration.compiler.permitted = Some(sandbox.permitted().clone());
         configuration.sandbox = Some(sandbox);
     }
-    let log = write_log(plan)?;
+    let logs = write_logs(plan)?;
     let mut engine = bound.start().map_err(|error| could_not(&error))?;
     let successors = takeover.map(Successors::listen).transpose();
     let successors = successors.map_err(at_socket)?;
@@ -239,7 +239,7 @@ pub(crate) fn run(
         &configuration,
         engine,
         loaded,
-        log,
+        logs,
         keeper,
         file,
         &mut signals,
@@ -257,7 +257,7 @@ fn serve(
     configuration: &Configuration,
     mut engine: Engine,
     mut loaded: Loaded,
-    mut log: Option<LogWriter>,
+    mut logs: Vec<LogWriter>,
     mut keeper: Option<Box<dyn KeepCertificates>>,
     mut file: Option<WatchedFiles>,
     signals: &mut Signals,
@@ -338,7 +338,7 @@ fn serve(
         let applied = attempted.and_then(|mut new| {
             configuration.cap_connections(&mut new.plan);
             let watched = WatchedFiles::new(new.plan.certificates.clone());
-            let log = write_log(&new.plan)?;
+            let logs = write_logs(&new.plan)?;
             let is_stored = new.must_store();
             new.store()?;
             engine.reload(&new.plan.engine).map_err(|error| {
@@ -347,10 +347,10 @@ fn serve(
                 }
                 could_not(&error)
             })?;
-            Ok((new, log, watched))
+            Ok((new, logs, watched))
         });
         match applied {
-            Ok((new, new_log, new_watched)) => {
+            Ok((new, new_logs, new_watched)) => {
                 let before = loaded.content();
                 match request {
                     Some(request) => {
@@ -361,8 +361,8 @@ fn serve(
                     }
                     None => {}
                 }
-                // What is noted by the old log is still written.
-                (loaded, log, watched) = (new, new_log, new_watched);
+                // What is noted by the old logs is still written.
+                (loaded, logs, watched) = (new, new_logs, new_watched);
                 if let Err(failed) = keep(keeper.as_mut(), &loaded.plan, event == Event::Reload) {
                     terminal::print_failure(&failed);
                 }
@@ -370,12 +370,10 @@ fn serve(
                     report_addresses(&loaded.plan, &engine)?;
                 }
             }
-            // What is served stays as it was, but the log may have been moved.
+            // What is served stays as it was, but the logs may have been moved.
             Err(failed) => {
                 let failed = configuration.explained(failed);
-                if let Some(log) = &log {
-                    log.reopen();
-                }
+                logs.iter().for_each(LogWriter::reopen);
                 terminal::print_failure(&failed);
                 let audit = &loaded.plan.audit;
                 match request {
@@ -405,9 +403,7 @@ fn serve(
     if drained.is_some() {
         draining.join().ok();
     }
-    if let Some(log) = log {
-        log.finish();
-    }
+    logs.into_iter().for_each(LogWriter::finish);
     match drained {
         None => Ok(Exit::Interrupted),
         Some(drained) => {
@@ -435,11 +431,12 @@ fn keep(
         .map_err(|error| Problem::new(format!("cannot keep certificates: {error}")).could_not_run())
 }
 
-/// Has the access log written, if there is one.
-fn write_log(plan: &ServerPlan) -> Result<Option<LogWriter>, Failed> {
-    let Some(LogPlan { log, target }) = &plan.log else {
-        return Ok(None);
-    };
+/// Has the access logs written.
+fn write_logs(plan: &ServerPlan) -> Result<Vec<LogWriter>, Failed> {
+    plan.logs.iter().map(write_log).collect()
+}
+
+fn write_log(LogPlan { log, target }: &LogPlan) -> Result<LogWriter, Failed> {
     let (open, shown): (OpenLog, _) = match target.clone() {
         LogTarget::Stdout => (
             Box::new(|| Ok(Box::new(std::io::stdout()))),
@@ -450,7 +447,7 @@ fn write_log(plan: &ServerPlan) -> Result<Option<LogWriter>, Failed> {
             (Box::new(move || LogTarget::open_file(&path)), shown)
         }
     };
-    log.write_to(open).map(Some).map_err(|error| {
+    log.write_to(open).map_err(|error| {
         Problem::new(format!("cannot write the access log to {shown}: {error}")).could_not_run()
     })
 }

@@ -170,6 +170,34 @@ fn the_access_log_is_opened_anew_on_sighup_and_written_to_its_end() {
 }
 
 #[test]
+fn routes_choose_their_logs_and_a_log_its_requests() {
+    let files = MaterialFiles::new();
+    let text = format!(
+        "{}path = \"/\"\n[[route]]\npath = \"/shop\"\nlog = [\"shop\", \"all\"]\nrespond = {{ body = \"shop\" }}\n\
+         [[route]]\npath = \"/health\"\nlog = false\nrespond = {{ body = \"fine\" }}\n\
+         [[route]]\npath = \"/broken\"\nlog = \"shop\"\nrespond = {{ status = 500 }}\n\
+         [map.is_wrong]\nkey = \"{{status}}\"\nregex = [{{ match = \"^[45]\", value = \"1\" }}]\ndefault = \"0\"\n\
+         [[log]]\nname = \"all\"\ndefault = true\nfile = \"all.log\"\nformat = \"{{path}} {{status}}\"\n\
+         [[log]]\nname = \"shop\"\nfile = \"shop.log\"\nformat = \"{{path}}\"\n\
+         [[log]]\nfile = \"wrong.log\"\nformat = \"{{path}} {{status}}\"\nwhen = \"{{map:is_wrong}}\"\n",
+        file("hello")
+    );
+    let path = files.write("plimsoll.toml", &text);
+    let mut up = up(&path);
+    for target in ["/", "/shop", "/health"] {
+        assert!(up.answers(target, &["status == 200"]), "{target}");
+    }
+    assert!(up.answers("/broken", &["status == 500"]));
+    assert!(up.answers("/none", &["status == 404"]));
+    up.signal(Signal::TERM);
+    assert_eq!(up.child.wait().unwrap().code(), Some(0));
+    let lines = |log: &str| fs::read_to_string(files.path(log)).unwrap();
+    assert_eq!(lines("all.log"), "/ 200\n/shop 200\n/none 404\n");
+    assert_eq!(lines("shop.log"), "/shop\n/broken\n");
+    assert_eq!(lines("wrong.log"), "/none 404\n");
+}
+
+#[test]
 fn reloads_and_changes_by_the_admin_port_are_in_the_log() {
     let files = MaterialFiles::new();
     let text = |body: &str| {

@@ -11,6 +11,8 @@ use crate::Failure;
 /// The figures of the JSON, which those of other formats have to agree with.
 pub(in crate::gauntlet) struct Summary {
     pub(in crate::gauntlet) figures: Figures,
+    /// How much of durations may be the generator's at most, in microseconds.
+    pub(in crate::gauntlet) of_generator: BTreeMap<&'static str, f64>,
     pub(in crate::gauntlet) statuses: BTreeMap<u16, u64>,
     pub(in crate::gauntlet) window: Duration,
     /// Start of the run, in seconds since midnight (UTC).
@@ -69,7 +71,12 @@ impl Summary {
         let started = document.pointer("/latency/from_started");
         let intended = document.pointer("/latency/from_intended");
         let honest = intended.filter(|times| !times.is_null()).or(started);
+        let mut of_generator = BTreeMap::new();
         for (name, of_started, key) in TIMES {
+            for (figure, times) in [(name, honest), (of_started, started)] {
+                let part = times.and_then(|times| times["of_generator"][key].as_f64());
+                of_generator.extend(part.map(|part| (figure, part)));
+            }
             figures.extend(
                 honest
                     .and_then(|times| time(times, key))
@@ -101,6 +108,7 @@ impl Summary {
         }
         Ok(Self {
             figures,
+            of_generator,
             statuses: statuses
                 .filter_map(|(status, count)| Some((status.parse().ok()?, count.as_u64()?)))
                 .collect(),
@@ -144,13 +152,15 @@ mod tests {
     fn figures_and_their_marks_are_read() {
         let summary = Summary::parse(
             r#"{"counts": {"started": 3, "ok": 2}, "window_us": 2000000.0, "statuses": {"200": 2},
-                "latency": {"from_started": {"count": 3, "p50_us": 10.0, "p99_us": 20.0, "censored": ["p99_us"]}},
+                "latency": {"from_started": {"count": 3, "p50_us": 10.0, "p99_us": 20.0, "censored": ["p99_us"],
+                    "of_generator": {"p50_us": 3.0}}},
                 "conditions": {"started": "2026-11-25T01:00:01.500Z", "warnings": ["slow"]},
                 "generator": {"saturated": {"by": "cpu"}}}"#,
         )
         .unwrap();
         assert!((summary.value("started") - 3.0).abs() < 1e-9);
         assert!(!summary.figures["p50"].is_bound && summary.figures["p99"].is_bound);
+        assert!((summary.of_generator["started p50"] - 3.0).abs() < 1e-9);
         assert_eq!(summary.started, Some(3601.5));
         assert_eq!(summary.cautions.len(), 2);
         assert_eq!(summary.statuses[&200], 2);

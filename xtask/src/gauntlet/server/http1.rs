@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt::set_socket_linger;
 
+use super::arrival::Core;
 use super::behaviour::{Accept, Behaviour, End, Pace, Reply, Turn};
 use super::log::{Ending, Entry, SharedLog};
 use crate::clock::{now, wait, wait_until};
@@ -32,14 +33,19 @@ pub(super) fn serve(
         }
         let Ok(stream) = stream else { continue };
         log.lock().accepted.push(now());
-        let connection = Connection {
-            stream,
-            behaviour,
-            log: log.clone(),
-            serial: Arc::clone(&serial),
-            buffer: Vec::new(),
-        };
-        thread::spawn(move || connection.run());
+        let (log, serial) = (log.clone(), Arc::clone(&serial));
+        thread::spawn(move || {
+            let connection = Connection {
+                stream,
+                behaviour,
+                log,
+                serial,
+                buffer: Vec::new(),
+                core: Core::of_this_thread(),
+                arrived: now(),
+            };
+            connection.run();
+        });
     }
 }
 
@@ -58,6 +64,9 @@ struct Connection {
     serial: Arc<Mutex<()>>,
     /// Bytes read and not used yet.
     buffer: Vec<u8>,
+    core: Core,
+    /// When the last of them came.
+    arrived: Instant,
 }
 
 /// A request's target, with the length of what follows the head.
@@ -84,7 +93,7 @@ impl Connection {
         self.stream.set_nodelay(true).ok();
         let mut served = 0;
         while let Ok(Some(head)) = self.read_request() {
-            let read = now();
+            let read = self.arrived;
             let (number, since_first) = self.log.begin(read);
             let turn = Turn {
                 number,
@@ -120,10 +129,10 @@ impl Connection {
             Ok(ending) => (ending, reply.end == End::Whole),
             Err(_) => (Ending::Unanswered, false),
         };
-        let mut log = self.log.lock();
-        log.entries.push(Entry {
+        let ended = now();
+        self.log.lock().entries.push(Entry {
             read,
-            ended: now(),
+            ended,
             ending,
             status: reply.status,
             length: request.length,
@@ -215,7 +224,10 @@ impl Connection {
 
     fn fill(&mut self) -> io::Result<usize> {
         let mut bytes = [0; 16 * 1024];
-        let read = self.stream.read(&mut bytes)?;
+        let stream = &mut self.stream;
+        let (read, arrived) = self.core.arrival(|| stream.read(&mut bytes));
+        let read = read?;
+        self.arrived = arrived;
         self.buffer.extend_from_slice(&bytes[..read]);
         self.log.lock().bytes_read += read as u64;
         Ok(read)

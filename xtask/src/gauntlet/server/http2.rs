@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
+use super::arrival::Core;
 use super::behaviour::{Http2Behaviour, Http2Reply, Turn};
 use super::log::{Ending, Entry, SharedLog};
 use crate::clock::{now, wait_until};
@@ -62,9 +63,11 @@ fn connection(mut stream: TcpStream, behaviour: Http2Behaviour, log: &SharedLog)
     });
     writer.frame(SETTINGS, 0, 0, &settings.unwrap_or_default())?;
     let mut requests = 0;
+    let core = Core::of_this_thread();
     loop {
         let mut head = [0; 9];
-        stream.read_exact(&mut head)?;
+        let (whole, arrived) = core.arrival(|| stream.read_exact(&mut head));
+        whole?;
         let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
         let (kind, flags) = (head[3], head[4]);
         let id = u32::from_be_bytes([head[5], head[6], head[7], head[8]]) & 0x7fff_ffff;
@@ -79,7 +82,7 @@ fn connection(mut stream: TcpStream, behaviour: Http2Behaviour, log: &SharedLog)
                 if behaviour.goaway_after.is_some_and(|most| requests > most) {
                     continue;
                 }
-                let read = now();
+                let read = arrived;
                 let (number, since_first) = log.begin(read);
                 let turn = Turn {
                     number,
@@ -122,9 +125,10 @@ fn answer(
         }
         Http2Reply::Never => (Ending::Unanswered, Ok(())),
     };
+    let ended = now();
     log.lock().entries.push(Entry {
         read,
-        ended: now(),
+        ended,
         ending: if written.is_ok() {
             ending
         } else {

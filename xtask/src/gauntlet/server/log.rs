@@ -17,7 +17,7 @@ pub(in crate::gauntlet) enum Ending {
 /// One request.
 #[derive(Debug, Clone)]
 pub(in crate::gauntlet) struct Entry {
-    /// When all of it had been read.
+    /// When the last of it came, whenever its thread had a core to read it.
     pub(in crate::gauntlet) read: Instant,
     /// When the response was whole, was cut, or the client left.
     pub(in crate::gauntlet) ended: Instant,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Takes nginx's command line: translates the configuration by `plimsoll gateway import`, and runs `plimsoll up` on the result.
 
-PLIMSOLL and NGINX name the two programs. Servers that the configuration itself forwards to stay with nginx: only the front is
+PLIMSOLL and REFERENCE name the two programs; nginx takes sockets of a variable `NGINX`. Servers that the configuration itself forwards to stay with nginx: only the front is
 under test. What `plimsoll` prints goes to the error log that the command line names.
 """
 
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-PLIMSOLL, NGINX = os.environ["PLIMSOLL"], os.environ["NGINX"]
+PLIMSOLL, NGINX = os.environ["PLIMSOLL"], os.environ["REFERENCE"]
 SIGNALS = {"quit": signal.SIGQUIT, "stop": signal.SIGTERM, "reload": signal.SIGHUP, "reopen": signal.SIGUSR1}
 
 

@@ -134,8 +134,8 @@ fn what_up_refused_is_translated_otherwise() {
         }
         "#,
         &[
-            "path = \"/favicon.ico\"\nfiles = { root = \"/srv/icons\" }",
-            "path = \"/about\"\nrespond = { file = \"/srv/about.html\", type = \"text/html; charset=utf-8\" }",
+            "path = \"/favicon.ico\"\nfiles = { root = \"/srv/icons\", optional = true }",
+            "path = \"/about\"\nfiles = { root = \"/srv\", strip = \"/about\", index = [\"about.html\"], trailing_slash = \"ignore\", optional = true }",
             "prefix = \"/a%2523b/\"\nproxy = ",
             "[upstream.twice]\nservers = [{ url = \"http://10.0.0.1:80\", weight = 3 }, \"http://10.0.0.2\"]\n",
             "eject = { failures = 1, time = \"10s\" }",

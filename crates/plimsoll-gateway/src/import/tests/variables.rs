@@ -76,8 +76,44 @@ fn a_log_in_json_has_members() {
         "#,
         &[
             "format = { time = \"{time}\", status = \"{status}\", agent = \"{header:user-agent}\" }\n",
+            "log = false\n",
         ],
-        &["left out: there is one log, `/var/log/own.json`"],
+        &[],
+    );
+}
+
+#[test]
+fn servers_and_locations_have_logs_of_their_own() {
+    check(
+        r#"
+        http {
+            log_format short "$status";
+            map $status $is_error { ~^[45] 1; default 0; }
+            access_log /var/log/all.log;
+            server {
+                listen 127.0.0.1:8080;
+                access_log /var/log/shop.log short;
+                access_log /var/log/errors.log short if=$is_error;
+                location / { proxy_pass http://10.0.0.1; }
+                location /both/ { access_log /var/log/all.log; access_log /var/log/shop.log combined; proxy_pass http://10.0.0.1; }
+                location /none/ { access_log off; proxy_pass http://10.0.0.1; }
+                location /named/ { access_log syslog:server=127.0.0.1; access_log /var/log/$host.log; proxy_pass http://10.0.0.1; }
+            }
+        }
+        "#,
+        &[
+            "[[log]]\nname = \"/var/log/all.log\"\nfile = \"/var/log/all.log\"\ndefault = true\nformat = \"combined\"\n",
+            "[[log]]\nname = \"/var/log/shop.log\"\nfile = \"/var/log/shop.log\"\nformat = \"{status}\"\n",
+            "[[log]]\nname = \"/var/log/errors.log\"\nfile = \"/var/log/errors.log\"\nformat = \"{status}\"\nwhen = \"{map:is_error}\"\n",
+            "log = [\"/var/log/all.log\", \"/var/log/shop.log\"]\n",
+            "log = false\n",
+            "log = [\"/var/log/shop.log\", \"/var/log/errors.log\"]\n",
+        ],
+        &[
+            "access_log: `/var/log/shop.log` has the format and the condition that it is given first",
+            "access_log: left out: lines go to a file or to standard output",
+            "access_log: left out: the name of the file depends on the request",
+        ],
     );
 }
 

@@ -108,14 +108,9 @@ impl Typed {
         present: &Table,
         table: &Table,
     ) -> Option<&'c Field> {
-        let is_target = |field: &&Field| {
-            matches!(
-                field.kind,
-                FieldKind::Url | FieldKind::SecretUrl | FieldKind::SecretTemplate
-            ) || field.key == "host"
-        };
         let moves = |field: &Field| present.get(field.key) != table.get(field.key);
-        if !channel.fields.iter().filter(is_target).any(moves) {
+        let mut leading = channel.fields.iter().filter(|field| field.leads());
+        if !leading.any(moves) {
             return None;
         }
         channel.fields.iter().find(|field| {

@@ -215,6 +215,7 @@ async fn put(
     };
     let changes = DefinitionChanges {
         puts: vec![PutDefinition {
+            id: None,
             key: key(&plan.issuer, &claims.subject),
             was: was.map(|was| was.key.clone()),
             version: was.map(|was| was.version),

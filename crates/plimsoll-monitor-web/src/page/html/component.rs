@@ -4,15 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
-use jiff::Zoned;
-use jiff::tz::TimeZone;
 use plimsoll_monitor::config::Language;
 use plimsoll_monitor::detect::uptime::Uptime;
 use plimsoll_monitor::store::Rollup;
-use plimsoll_report::plot::{Axis, Line, Plot};
 
 use crate::language::Texts as _;
-use crate::page::html::{Card, Frame, Row, last_date, rendered};
+use crate::page::html::{Card, Frame, Row, chart, last_date, phases, rendered};
 use crate::page::snapshot::{Component, DAYS, NEAR, Snapshot};
 
 /// A window of a component's page.
@@ -58,6 +55,7 @@ struct ComponentPage<'a> {
     one: Row,
     windows: Vec<WindowFigures>,
     chart: String,
+    phases: String,
     regions: Vec<RegionRow>,
     incidents: Vec<Card>,
     /// Why there is no chart, if there is none.
@@ -159,6 +157,7 @@ pub(crate) fn component_page(
             chosen.length,
             buckets,
         ),
+        phases: phases(f.t, &f.plan.zone, chosen.length, buckets),
         regions: regions
             .iter()
             .map(|(name, rollup)| region_row(t, name, rollup))
@@ -169,71 +168,4 @@ pub(crate) fn component_page(
         until: last_date(snapshot),
         f,
     })
-}
-
-/// Charts of fewer points show dots instead of lines.
-const FEW_POINTS: usize = 4;
-
-/// Percentiles of response times as a plot; empty without any.
-///
-/// - `title`: the first and the last time of the buckets and their zone follow it.
-/// - `length`: of the time that the buckets are of.
-pub(crate) fn chart(
-    t: Language,
-    title: &str,
-    zone: &TimeZone,
-    length: Duration,
-    buckets: &[Rollup],
-) -> String {
-    let is_day = length <= Duration::from_hours(24);
-    let label = |bucket: &Rollup| {
-        let zoned = bucket.start.to_jiff().to_zoned(zone.clone());
-        if is_day {
-            zoned.strftime("%H:%M").to_string()
-        } else {
-            zoned.strftime("%m-%d").to_string()
-        }
-    };
-    let line = |name: &str, q: f64| {
-        let points = buckets.iter().enumerate();
-        Line {
-            label: name.to_owned(),
-            points: points
-                .map(|(at, bucket)| {
-                    let micros = bucket.took.quantile(q);
-                    (at as f64, micros.map(|micros| micros as f64))
-                })
-                .collect(),
-            // A line needs two points beside each other.
-            is_dots: buckets.len() < FEW_POINTS,
-        }
-    };
-    let plot = Plot {
-        title: match (buckets.first(), buckets.last()) {
-            (Some(first), Some(last)) => {
-                let zoned = |bucket: &Rollup| bucket.start.to_jiff().to_zoned(zone.clone());
-                let (first, last) = (zoned(first), zoned(last));
-                let time = |at: &Zoned| format!("{} {}", t.date(at.date()), at.strftime("%H:%M"));
-                let until = if first.date() == last.date() {
-                    last.strftime("%H:%M").to_string()
-                } else {
-                    time(&last)
-                };
-                let zone = last.strftime("%Z");
-                format!("{title}, {} – {until} {zone}", time(&first))
-            }
-            _ => title.to_owned(),
-        },
-        x: Axis::Names(buckets.iter().map(label).collect()),
-        across: "",
-        y: Axis::Linear(plimsoll_report::page::short_time),
-        lines: vec![line("p50", 0.5), line("p95", 0.95), line("p99", 0.99)],
-        shaded: Vec::new(),
-        bands: Vec::new(),
-    };
-    if plot.is_empty() {
-        String::new()
-    } else {
-        plot.html()
-    }
 }

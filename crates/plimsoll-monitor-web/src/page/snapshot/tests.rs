@@ -61,6 +61,7 @@ fn page_with(more: &str) -> (PagePlan, BTreeMap<String, View>) {
             is_paused: false,
             regions: Vec::new(),
             last: None,
+            beat: None,
             counters: Counters::default(),
             plan: Arc::new(monitor),
         };

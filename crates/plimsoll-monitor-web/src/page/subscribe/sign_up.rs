@@ -293,6 +293,7 @@ async fn write(
 ) -> Result<(), StoreError> {
     let changes = DefinitionChanges {
         puts: vec![PutDefinition {
+            id: None,
             key: id.to_owned(),
             was: was.map(|was| was.key.clone()),
             version: was.map(|was| was.version),

@@ -50,6 +50,20 @@ fn a_monitor_is_tested_added_and_shown_with_its_first_result() {
         chart.ends_with(" UTC") && chart.contains(" 20"),
         "dates and zone: {chart}"
     );
+    // The phases of the check lie on one another, and are in a table too.
+    let phases = between(&shown, "Mean time of a check by phase, ", "<");
+    assert!(
+        phases.ends_with(" UTC") && phases.contains(" 20"),
+        "dates and zone: {phases}"
+    );
+    for part in [
+        "class=\"area ",
+        "<summary>Values as a table</summary>",
+        "<th scope=\"col\">connect</th>",
+        "<th scope=\"col\">wait</th>",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
 
     // The edit form has what was typed, and a second edit of the same version is refused.
     let (_, form) = owner.get_as(&admin, "/admin/monitors/_shop/edit");

@@ -28,6 +28,8 @@ pub(super) fn heartbeat(value: Value<'_>) -> Option<Kind> {
     };
     let grace = table.duration("grace").unwrap_or(Duration::from_mins(1));
     let most_runtime = table.duration("max_runtime");
+    let resumes = table.boolean("resume_on_ping").unwrap_or(false);
+    let about = table.text("about").filter(|about| !about.is_empty());
     let zone = table
         .take_value("zone")
         .map_or(Some(TimeZone::UTC), |value| zone(&value));
@@ -60,6 +62,8 @@ pub(super) fn heartbeat(value: Value<'_>) -> Option<Kind> {
             due: due?,
             grace,
             most_runtime,
+            resumes,
+            about,
         }),
         expect: Vec::new(),
     })

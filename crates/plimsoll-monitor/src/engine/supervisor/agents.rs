@@ -2,17 +2,15 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
+use crate::engine::board::REPORTS_WITHIN;
 use crate::engine::supervisor::Waiting;
+use crate::engine::supervisor::turns::Turns;
 use crate::probe::reading::CheckResult;
 use crate::store::MonitorId;
 use crate::time::Timestamp;
 
-/// An agent reports every second; one that has not for so long is away.
-pub(super) const REPORTS_WITHIN: Duration = Duration::from_secs(30);
-
-/// The agents of other regions.
+/// The agents, which are in other regions.
 #[derive(Default)]
 pub(super) struct Agents {
     /// The numbers of regions in the store.
@@ -21,6 +19,8 @@ pub(super) struct Agents {
     reported: HashMap<Arc<str>, (u64, u64)>,
     /// The keys of monitors that agents are to check at once, and since when.
     requested: HashMap<Arc<str>, Vec<(String, Timestamp)>>,
+    /// Who checked what in regions of several agents.
+    pub(super) turns: Turns,
     /// Callers that wait for the result of an agent, and since when.
     waiting: HashMap<MonitorId, Vec<(Timestamp, Waiting)>>,
 }
@@ -37,33 +37,29 @@ impl Agents {
     }
 
     /// The number of the last result that an agent sent in a run.
-    pub(super) fn last_of(&self, region: &str, run: u64) -> Option<u64> {
-        let reported = self.reported.get(region).filter(|(known, _)| *known == run);
+    pub(super) fn last_of(&self, agent: &str, run: u64) -> Option<u64> {
+        let reported = self.reported.get(agent).filter(|(known, _)| *known == run);
         reported.map(|(_, last)| *last)
     }
 
-    pub(super) fn note_last(&mut self, region: Arc<str>, run: u64, last: u64) {
-        self.reported.insert(region, (run, last));
+    pub(super) fn note_last(&mut self, agent: Arc<str>, run: u64, last: u64) {
+        self.reported.insert(agent, (run, last));
     }
 
     /// Has an agent check a monitor at once, with its next report.
-    pub(super) fn request_check(&mut self, region: Arc<str>, key: &str, now: Timestamp) {
+    pub(super) fn request_check(&mut self, agent: Arc<str>, key: &str, now: Timestamp) {
         /// Monitors that one agent is to check at once.
         const MOST: usize = 1_000;
 
-        let waiting = self.requested.entry(region).or_default();
+        let waiting = self.requested.entry(agent).or_default();
         if waiting.len() < MOST && !waiting.iter().any(|(known, _)| known == key) {
             waiting.push((key.to_owned(), now));
         }
     }
 
     /// The monitors that an agent is to check at once; what it did not fetch in time is forgotten.
-    pub(super) fn fetch_requested(&mut self, region: &str, now: Timestamp) -> Vec<String> {
-        let waiting = self
-            .requested
-            .remove(region)
-            .unwrap_or_default()
-            .into_iter();
+    pub(super) fn fetch_requested(&mut self, agent: &str, now: Timestamp) -> Vec<String> {
+        let waiting = self.requested.remove(agent).unwrap_or_default().into_iter();
         waiting
             .filter(|(_, since)| now.since(*since) < REPORTS_WITHIN)
             .map(|(key, _)| key)
@@ -96,5 +92,6 @@ impl Agents {
     /// Forgets a monitor that is removed.
     pub(super) fn forget(&mut self, id: MonitorId) {
         self.waiting.remove(&id);
+        self.turns.forget(id);
     }
 }

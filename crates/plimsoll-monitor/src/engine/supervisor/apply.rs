@@ -369,5 +369,7 @@ pub(super) fn pushed_heartbeat(what: &What) -> Option<crate::config::HeartbeatPl
         due: crate::config::EveryOrCron::Every(*every),
         grace: Duration::ZERO,
         most_runtime: None,
+        resumes: false,
+        about: None,
     })
 }

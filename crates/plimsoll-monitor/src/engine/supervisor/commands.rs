@@ -52,8 +52,8 @@ impl Supervisor {
             Command::Push(key, result, done) => {
                 done.send(self.pushed(&key, result)).ok();
             }
-            Command::Report(region, run, results, done) => {
-                done.send(self.report(&region, run, results)).ok();
+            Command::Report(agent, run, results, done) => {
+                done.send(self.report(&agent, run, results)).ok();
             }
             Command::Heartbeat(key, signal, done) => {
                 done.send(self.heartbeat(&key, signal)).ok();
@@ -227,6 +227,8 @@ impl Supervisor {
             HeartbeatSignal::Log => return Ok(()),
             HeartbeatSignal::Start => {
                 state.start(now);
+                let beat = state.beat();
+                self.board.change(key, |view| view.beat = Some(beat));
                 self.remember(id);
                 self.flush_group();
                 self.set_timer(id);
@@ -239,6 +241,8 @@ impl Supervisor {
             }
         };
         let took = state.end(now);
+        let beat = state.beat();
+        self.board.change(key, |view| view.beat = Some(beat));
         self.accept_result(id, CheckResult::plain(now.wall, status, took, reason));
         self.remember(id);
         self.flush_group();

@@ -358,6 +358,7 @@ async fn define(
         let compiled = overlay::monitors(&[&text], &base.grounds, base.monitors.iter());
         let plan = compiled.into_iter().next().unwrap().unwrap();
         changes.puts.push(PutDefinition {
+            id: None,
             key: plan.key.clone(),
             was,
             version: None,
@@ -405,6 +406,7 @@ async fn maintain(
                 start.strftime("%Y-%m-%dT%H:%M:%SZ"),
             );
             changes.puts.push(PutDefinition {
+                id: None,
                 key,
                 was,
                 version: None,

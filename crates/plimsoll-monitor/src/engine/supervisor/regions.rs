@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::config::MonitorPlan;
 use crate::detect::Input;
 use crate::engine::command::{CommandError, RemoteResult};
-use crate::engine::supervisor::agents::REPORTS_WITHIN;
+use crate::engine::mates::Mates;
 use crate::engine::supervisor::{OWN, Supervisor};
 use crate::store::{
     DefinitionChanges, DefinitionKind, MonitorId, PutDefinition, ResultRow, StoreError,
@@ -32,15 +32,16 @@ impl Supervisor {
         let mut next = numbers.values().max().map_or(OWN + 1, |last| last + 1);
         let mut puts = Vec::new();
         for agent in &self.base.agents {
-            if !numbers.contains_key(agent.name.as_str()) {
+            if !numbers.contains_key(agent.region.as_str()) {
                 puts.push(PutDefinition {
-                    key: agent.name.clone(),
+                    id: None,
+                    key: agent.region.clone(),
                     was: None,
                     version: None,
                     text: next.to_string(),
                     monitor: None,
                 });
-                numbers.insert(agent.name.as_str().into(), next);
+                numbers.insert(agent.region.as_str().into(), next);
                 next = next.saturating_add(1);
             }
         }
@@ -74,11 +75,10 @@ impl Supervisor {
         let from = from.unwrap_or_default();
         let mut is_any = false;
         for region in &from {
-            let heard = self.board.heard(region);
-            let reports = heard.is_some_and(|heard| now.since(heard.at) < REPORTS_WITHIN);
-            if let Some((name, _)) = self.agents.numbered(region).filter(|_| reports) {
+            let mates = Mates::of_region(&self.board, region, None, now);
+            if let Some(agent) = mates.checker_of(key) {
                 is_any = true;
-                self.agents.request_check(name, key, now);
+                self.agents.request_check(agent.into(), key, now);
             }
         }
         if is_any {
@@ -88,11 +88,11 @@ impl Supervisor {
         }
     }
 
-    /// Takes results of an agent in their order. Repeated ones are left out; those that come too late to say anything
-    /// about the present are only stored.
+    /// Takes results of an agent in their order. Left out are repeated ones, and those of a time in which another agent of the
+    /// region checked the monitor; those that come too late to say anything about the present are only stored.
     pub(super) fn report(
         &mut self,
-        region: &str,
+        agent: &str,
         run: u64,
         results: Vec<RemoteResult>,
     ) -> Result<(usize, Vec<String>), CommandError> {
@@ -102,10 +102,16 @@ impl Supervisor {
                 "the store has not taken what came before",
             ));
         }
-        let known = self.agents.numbered(region);
-        let (name, number) = known.ok_or(CommandError::NotFound)?;
+        let plan = self.base.agents.iter().find(|plan| plan.name == agent);
+        let known = plan.and_then(|plan| self.agents.numbered(&plan.region));
+        let (region, number) = known.ok_or(CommandError::NotFound)?;
         let now = self.moment();
-        let mut last = self.agents.last_of(&name, run);
+        let of_region = self.base.agents.iter();
+        let is_shared = of_region.filter(|plan| *plan.region == *region).count() > 1;
+        let mates =
+            is_shared.then(|| Mates::of_region(&self.board, &region, Some(agent), now.wall));
+        let agent: Arc<str> = agent.into();
+        let mut last = self.agents.last_of(&agent, run);
         let mut taken = 0;
         for RemoteResult {
             number: order,
@@ -123,22 +129,30 @@ impl Supervisor {
             let Some(live) = self.live.get(&id) else {
                 continue;
             };
-            let is_mine = live.plan.from.iter().any(|from| *from == *name);
+            let is_mine = live.plan.from.iter().any(|from| *from == *region);
             // An agent cannot rewrite what was rolled up long ago.
             let is_old = now.wall.since(result.at) > self.retention.raw;
             if !is_mine || live.is_paused || is_old {
                 continue;
             }
+            let at = result.at.min(now.wall);
+            if let Some(mates) = &mates {
+                let is_checker = mates.checker_of(&key) == Some(&*agent);
+                let turns = &mut self.agents.turns;
+                if !turns.take((id, number), &agent, at, is_checker) {
+                    continue;
+                }
+            }
             taken += 1;
             let mut result = result.without(&live.plan.secrets);
-            result.at = result.at.min(now.wall);
+            result.at = at;
             let row = ResultRow::from_result(id, number, &result);
             self.batch.add(row, self.origin + now.elapsed);
             if now.wall.since(result.at) >= live.plan.policy.silent_after {
                 continue;
             }
             let input = Input::Observed {
-                region: Arc::clone(&name),
+                region: Arc::clone(&region),
                 status: result.status,
                 reason: result.reason.clone(),
                 at: result.at,
@@ -148,8 +162,8 @@ impl Supervisor {
             self.feed(id, input);
         }
         if let Some(last) = last {
-            self.agents.note_last(name, run, last);
+            self.agents.note_last(Arc::clone(&agent), run, last);
         }
-        Ok((taken, self.agents.fetch_requested(region, now.wall)))
+        Ok((taken, self.agents.fetch_requested(&agent, now.wall)))
     }
 }

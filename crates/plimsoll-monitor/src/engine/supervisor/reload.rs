@@ -100,6 +100,7 @@ impl Supervisor {
         }
         self.board.set_rotations(composed.rotations);
         self.board.set_escalations(composed.escalations);
+        self.board.set_left_out(composed.left_out);
         self.windows.place(composed.windows);
         self.board.set_pages(composed.pages, self.windows.placed());
         let spread = SPREAD * u32::try_from(ids.len()).unwrap_or(u32::MAX);
@@ -161,6 +162,7 @@ impl Supervisor {
         for kind in DefinitionKind::SECRET {
             let all = store.definitions(org, kind).await?;
             let puts = all.into_iter().map(|(definition, _)| PutDefinition {
+                id: None,
                 was: Some(definition.key.clone()),
                 key: definition.key,
                 version: Some(definition.version),
@@ -222,6 +224,8 @@ impl Supervisor {
         }
         let spread = SPREAD * u32::try_from(monitors.len()).unwrap_or(u32::MAX);
         let (ids, mut plans): (Vec<_>, Vec<_>) = monitors.into_iter().unzip();
+        let present = plans.iter().map(|plan| &plan.key);
+        self.board.fit_monitors(present.chain(gone));
         overlay::attach(&mut plans, self.windows.placed());
         for (id, plan) in ids.into_iter().zip(plans) {
             let known = self.live.get(&id);
@@ -340,6 +344,7 @@ impl Supervisor {
             is_paused,
             regions: Vec::new(),
             last: None,
+            beat: heartbeat.as_ref().map(HeartbeatState::beat),
             counters: crate::engine::Counters::default(),
         };
         self.board.insert(view);

@@ -128,6 +128,7 @@ impl Supervisor {
                 return self.rebuild().await;
             }
             let put = PutDefinition {
+                id: None,
                 key: name.clone(),
                 was: present.map(|present| present.key),
                 version: None,

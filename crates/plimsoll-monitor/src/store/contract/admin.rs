@@ -13,6 +13,7 @@ const MONITOR: DefinitionKind = DefinitionKind::Monitor;
 
 fn put(key: &str, was: Option<&str>, version: Option<i64>) -> PutDefinition {
     PutDefinition {
+        id: None,
         key: key.to_owned(),
         was: was.map(str::to_owned),
         version,
@@ -132,6 +133,51 @@ pub(super) async fn definitions_have_versions_and_keep_their_monitors(store: &im
     assert!(store.definitions(other, MONITOR).await.unwrap().is_empty());
     let page = DefinitionKind::Page;
     assert!(store.definitions(org, page).await.unwrap().is_empty());
+}
+
+pub(super) async fn definitions_have_ids_that_stay(store: &impl Store) {
+    let org = store.org("one").await.unwrap();
+    let other = store.org("other").await.unwrap();
+    let change = async |put| {
+        let changed = store.change_definitions(org, MONITOR, puts(vec![put]), NOON);
+        changed.await.map(|written| written[0].0.clone())
+    };
+    let found = async |id| {
+        let found = store.definition_by_id(org, MONITOR, id).await.unwrap();
+        found.map(|definition| definition.key)
+    };
+    let chosen = |id: &str, key: &str| PutDefinition {
+        id: Some(id.to_owned()),
+        ..put(key, None, None)
+    };
+    // A client chose it, or it is the key.
+    assert_eq!(change(chosen("x", "a")).await.unwrap().id, "x");
+    assert_eq!(change(put("b", None, None)).await.unwrap().id, "b");
+    assert_eq!(found("x").await.as_deref(), Some("a"));
+    assert_eq!(found("b").await.as_deref(), Some("b"));
+    assert_eq!(found("a").await, None);
+    // It stays when the key changes, and the key may come back.
+    for (was, key, id) in [("a", "c", "x"), ("b", "d", "b"), ("d", "e", "b")] {
+        let renamed = change(put(key, Some(was), None)).await.unwrap();
+        assert_eq!((renamed.key.as_str(), renamed.id.as_str()), (key, id));
+        assert_eq!(found(id).await.as_deref(), Some(key));
+    }
+    assert_eq!(change(put("b", None, None)).await.unwrap().id, "b-2");
+    assert_eq!(found("b").await.as_deref(), Some("e"));
+    assert_eq!(found("b-2").await.as_deref(), Some("b"));
+    // One that is in use is refused, also if it is only the key of another one.
+    for id in ["x", "b", "b-2"] {
+        let refused = change(chosen(id, "f")).await;
+        assert!(matches!(refused, Err(StoreError::Conflict)), "{id}");
+    }
+    let listed = store.definitions(org, MONITOR).await.unwrap();
+    let listed: Vec<_> = listed.iter().map(|(one, _)| one.id.as_str()).collect();
+    assert_eq!(listed, ["b-2", "x", "b"], "by key");
+    // Of this organisation and kind alone.
+    for (org, kind) in [(other, MONITOR), (org, DefinitionKind::Page)] {
+        let found = store.definition_by_id(org, kind, "x").await.unwrap();
+        assert_eq!(found, None);
+    }
 }
 
 pub(super) async fn users_have_roles_and_sessions(store: &impl Store) {

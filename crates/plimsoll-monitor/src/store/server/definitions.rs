@@ -5,7 +5,7 @@ use tokio_postgres::Row;
 use crate::store::StoreError;
 use crate::store::accounts::NewAudit;
 use crate::store::definitions::{
-    Definition, DefinitionChanges, DefinitionKind, PutDefinition, Replay,
+    Definition, DefinitionChanges, DefinitionKind, PutDefinition, Replay, ids_of,
 };
 use crate::store::server::accounts;
 use crate::store::server::monitors::UPSERT;
@@ -24,14 +24,14 @@ pub(super) async fn list(
 ) -> Result<Vec<Written>, StoreError> {
     let rows = scoped
         .query(
-            "SELECT d.key, d.version, d.text, d.created, d.changed, d.actor, m.id
+            "SELECT d.key, d.version, d.text, d.created, d.changed, d.actor, COALESCE(d.external, d.key), m.id
              FROM definitions d LEFT JOIN monitors m
                ON d.kind = 'monitor' AND m.org_id = d.org_id AND m.key = d.key
              WHERE d.org_id = $1 AND d.kind = $2 ORDER BY d.key COLLATE \"C\"",
             &[&scoped.org(), &kind.name()],
         )
         .await?;
-    let read = |row| Ok((read(row)?, row.try_get(6)?));
+    let read = |row| Ok((read(row)?, row.try_get(7)?));
     rows.iter().map(read).collect()
 }
 
@@ -43,20 +43,37 @@ fn read(row: &Row) -> Result<Definition, StoreError> {
         created: Timestamp(row.try_get(3)?),
         changed: Timestamp(row.try_get(4)?),
         actor: row.try_get(5)?,
+        id: row.try_get(6)?,
     })
 }
+
+/// Columns in the order in which [`read`] takes them.
+const COLUMNS: &str = "key, version, text, created, changed, actor, COALESCE(external, key)";
 
 pub(super) async fn one(
     scoped: &Scoped<'_>,
     kind: DefinitionKind,
     key: &str,
 ) -> Result<Option<Definition>, StoreError> {
+    let sql =
+        format!("SELECT {COLUMNS} FROM definitions WHERE org_id = $1 AND kind = $2 AND key = $3");
     let rows = scoped
-        .query(
-            "SELECT key, version, text, created, changed, actor FROM definitions
-             WHERE org_id = $1 AND kind = $2 AND key = $3",
-            &[&scoped.org(), &kind.name(), &key],
-        )
+        .query(&sql, &[&scoped.org(), &kind.name(), &key])
+        .await?;
+    rows.first().map(read).transpose()
+}
+
+pub(super) async fn by_id(
+    scoped: &Scoped<'_>,
+    kind: DefinitionKind,
+    id: &str,
+) -> Result<Option<Definition>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM definitions
+         WHERE org_id = $1 AND kind = $2 AND COALESCE(external, key) = $3"
+    );
+    let rows = scoped
+        .query(&sql, &[&scoped.org(), &kind.name(), &id])
         .await?;
     rows.first().map(read).transpose()
 }
@@ -126,11 +143,21 @@ async fn write(
     match &put.was {
         None if taken.is_some() => return Err(StoreError::Conflict),
         None => {
+            let id = free_id(scoped, kind, put).await?;
+            let external = (id != put.key).then_some(id);
             scoped
                 .execute(
-                    "INSERT INTO definitions (org_id, kind, key, version, text, created, changed, actor)
-                     VALUES ($1, $2, $3, 1, $4, $5, $5, $6)",
-                    &[&org, &kind.name(), &put.key, &put.text, &now.0, &actor],
+                    "INSERT INTO definitions (org_id, kind, key, version, text, created, changed, actor, external)
+                     VALUES ($1, $2, $3, 1, $4, $5, $5, $6, $7)",
+                    &[
+                        &org,
+                        &kind.name(),
+                        &put.key,
+                        &put.text,
+                        &now.0,
+                        &actor,
+                        &external,
+                    ],
                 )
                 .await?;
         }
@@ -144,7 +171,8 @@ async fn write(
             }
             scoped
                 .execute(
-                    "UPDATE definitions SET key = $4, version = version + 1, text = $5, changed = $6, actor = $7
+                    "UPDATE definitions SET key = $4, version = version + 1, text = $5, changed = $6, actor = $7,
+                       external = CASE WHEN key = $4 THEN external ELSE COALESCE(external, key) END
                      WHERE org_id = $1 AND kind = $2 AND key = $3",
                     &[&org, &kind.name(), was, &put.key, &put.text, &now.0, &actor],
                 )
@@ -177,6 +205,26 @@ async fn write(
     let definition = one(scoped, kind, &put.key).await?;
     let definition = definition.ok_or(StoreError::NotFound("definition"))?;
     Ok((definition, monitor))
+}
+
+/// The id of a new definition: the one that the client chose, or one made of its key.
+async fn free_id(
+    scoped: &Scoped<'_>,
+    kind: DefinitionKind,
+    put: &PutDefinition,
+) -> Result<String, StoreError> {
+    if let Some(id) = &put.id {
+        return match by_id(scoped, kind, id).await? {
+            Some(_) => Err(StoreError::Conflict),
+            None => Ok(id.clone()),
+        };
+    }
+    for id in ids_of(&put.key) {
+        if by_id(scoped, kind, &id).await?.is_none() {
+            return Ok(id);
+        }
+    }
+    Err(StoreError::Conflict)
 }
 
 /// The monitor keeps its number and so its history. A retired one that has the key steps aside.

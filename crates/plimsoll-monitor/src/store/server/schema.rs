@@ -4,11 +4,12 @@ use crate::store::StoreError;
 use crate::store::server::postgres::{Postgres, Scoped, shown};
 
 /// Each brings a schema from the version of its position to the next.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("schema_1.sql"),
     include_str!("schema_2.sql"),
     include_str!("schema_3.sql"),
     include_str!("schema_4.sql"),
+    include_str!("schema_5.sql"),
 ];
 
 /// Brings the schema up to date in one transaction; processes that start together do so one after the other.

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use crate::store::definitions::{
-    Definition, DefinitionChanges, DefinitionKind, PutDefinition, Replay,
+    Definition, DefinitionChanges, DefinitionKind, PutDefinition, Replay, ids_of,
 };
 use crate::store::sqlite::accounts;
 use crate::store::sqlite::declared::Refusal;
@@ -21,13 +21,13 @@ pub(super) fn list(
     kind: DefinitionKind,
 ) -> rusqlite::Result<Written> {
     let mut statement = connection.prepare_cached(
-        "SELECT d.key, d.version, d.text, d.created, d.changed, d.actor, m.id
+        "SELECT d.key, d.version, d.text, d.created, d.changed, d.actor, COALESCE(d.external, d.key), m.id
          FROM definitions d LEFT JOIN monitors m
            ON d.kind = 'monitor' AND m.org = d.org_id AND m.key = d.key
          WHERE d.org_id = ?1 AND d.kind = ?2 ORDER BY d.key",
     )?;
     let rows = statement.query_map(params![org.0, kind.name()], |row| {
-        Ok((read(row)?, row.get(6)?))
+        Ok((read(row)?, row.get(7)?))
     })?;
     rows.collect()
 }
@@ -40,8 +40,12 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Definition> {
         created: Timestamp(row.get(3)?),
         changed: Timestamp(row.get(4)?),
         actor: row.get(5)?,
+        id: row.get(6)?,
     })
 }
+
+/// Columns in the order in which [`read`] takes them.
+const COLUMNS: &str = "key, version, text, created, changed, actor, COALESCE(external, key)";
 
 pub(super) fn one(
     connection: &Connection,
@@ -49,12 +53,26 @@ pub(super) fn one(
     kind: DefinitionKind,
     key: &str,
 ) -> rusqlite::Result<Option<Definition>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT key, version, text, created, changed, actor FROM definitions
-         WHERE org_id = ?1 AND kind = ?2 AND key = ?3",
-    )?;
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM definitions WHERE org_id = ?1 AND kind = ?2 AND key = ?3"
+    ))?;
     statement
         .query_row(params![org.0, kind.name(), key], read)
+        .optional()
+}
+
+pub(super) fn by_id(
+    connection: &Connection,
+    org: OrgId,
+    kind: DefinitionKind,
+    id: &str,
+) -> rusqlite::Result<Option<Definition>> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM definitions
+         WHERE org_id = ?1 AND kind = ?2 AND COALESCE(external, key) = ?3"
+    ))?;
+    statement
+        .query_row(params![org.0, kind.name(), id], read)
         .optional()
 }
 
@@ -119,12 +137,16 @@ fn write(
     let version = match &put.was {
         None if taken.is_some() => return Ok(Err(Refusal::Conflict)),
         None => {
+            let Some(id) = free_id(transaction, org, kind, put)? else {
+                return Ok(Err(Refusal::Conflict));
+            };
+            let external = (id != put.key).then_some(id);
             transaction
                 .prepare_cached(
-                    "INSERT INTO definitions (org_id, kind, key, version, text, created, changed, actor)
-                     VALUES (?1, ?2, ?3, 1, ?4, ?5, ?5, ?6)",
+                    "INSERT INTO definitions (org_id, kind, key, version, text, created, changed, actor, external)
+                     VALUES (?1, ?2, ?3, 1, ?4, ?5, ?5, ?6, ?7)",
                 )?
-                .execute(params![org.0, kind.name(), put.key, put.text, now.0, actor])?;
+                .execute(params![org.0, kind.name(), put.key, put.text, now.0, actor, external])?;
             1
         }
         Some(was) => {
@@ -138,7 +160,8 @@ fn write(
             }
             transaction
                 .prepare_cached(
-                    "UPDATE definitions SET key = ?4, version = version + 1, text = ?5, changed = ?6, actor = ?7
+                    "UPDATE definitions SET key = ?4, version = version + 1, text = ?5, changed = ?6, actor = ?7,
+                       external = CASE WHEN key = ?4 THEN external ELSE COALESCE(external, key) END
                      WHERE org_id = ?1 AND kind = ?2 AND key = ?3",
                 )?
                 .execute(params![org.0, kind.name(), was, put.key, put.text, now.0, actor])?;
@@ -176,6 +199,25 @@ fn write(
     Ok(definition
         .map(|definition| (definition, monitor))
         .ok_or(Refusal::NotFound("definition")))
+}
+
+/// The id of a new definition: the one that the client chose, or one made of its key; `None` if it is in use.
+fn free_id(
+    transaction: &Transaction<'_>,
+    org: OrgId,
+    kind: DefinitionKind,
+    put: &PutDefinition,
+) -> rusqlite::Result<Option<String>> {
+    if let Some(id) = &put.id {
+        let taken = by_id(transaction, org, kind, id)?;
+        return Ok(taken.is_none().then(|| id.clone()));
+    }
+    for id in ids_of(&put.key) {
+        if by_id(transaction, org, kind, &id)?.is_none() {
+            return Ok(Some(id));
+        }
+    }
+    Ok(None)
 }
 
 /// The monitor keeps its number and so its history. A retired one that has the key steps aside.

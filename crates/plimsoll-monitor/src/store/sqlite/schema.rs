@@ -9,13 +9,14 @@ use crate::store::StoreError;
 use crate::store::sqlite::{SqlitePath, database};
 
 /// Each brings a schema from the version of its position to the next.
-const MIGRATIONS: [&str; 6] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("schema_1.sql"),
     include_str!("schema_2.sql"),
     include_str!("schema_3.sql"),
     include_str!("schema_4.sql"),
     include_str!("schema_5.sql"),
     include_str!("schema_6.sql"),
+    include_str!("schema_7.sql"),
 ];
 
 /// How long a statement waits for a lock, such as that of a checkpoint.

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use plimsoll_model::{
-    Cost, EventFigures, ExchangeKind, Generator, GrpcFigures, JudgedThreshold, Phase, RunSummary,
-    ServerCost, ThresholdVerdict, Times, Unit, percentage, rate_figures, three_figures,
+    Cost, EventFigures, ExchangeKind, Generator, GeneratorShare, GrpcFigures, JudgedThreshold,
+    Phase, RunSummary, ServerCost, ThresholdVerdict, Times, Unit, percentage, rate_figures,
+    three_figures,
 };
 
 use super::FEW_SAMPLES;
@@ -301,30 +302,39 @@ fn latency(page: &mut Page, run: &RunSummary) {
         page.line("  no exchange was completed");
         return;
     }
-    let mut rows = Vec::new();
-    let columns: &[&str] = if views.len() > 1 {
-        &[
-            "",
-            "from intended start",
-            "from actual start",
-            "95 % interval",
-        ]
-    } else {
-        &["", "", "95 % interval"]
+    let generator = GeneratorShare::of_run(run);
+    let mut columns = match views.len() {
+        1 => vec!["", "", "95 % interval"],
+        _ => vec!["", "intended", "actual", "95 % interval"],
     };
-    rows.push(columns.iter().map(|column| (*column).to_owned()).collect());
-    let mut row = |label: &str, value: &dyn Fn(&Times) -> String, interval: String| {
+    columns.extend(generator.map(|_| "generator"));
+    let mut rows = vec![columns.into_iter().map(str::to_owned).collect()];
+    let honest = views[0].view();
+    let most = |part: Option<Duration>| part.map(|part| format!("≤ {}", duration(part)));
+    let mut row = |label: &str, value: &dyn Fn(&Times) -> String, interval, part| {
         let mut cells = vec![label.to_owned()];
         cells.extend(views.iter().map(|view| value(view)));
         cells.push(interval);
+        cells.extend(most(part));
         rows.push(cells);
     };
+    let of_quantile = |fraction| generator?.of_quantile(honest, fraction);
     for (label, fraction) in QUANTILES {
-        let interval = interval(views[0].view().interval(fraction));
-        row(label, &|view| bounded(view.quantile(fraction)), interval);
+        row(
+            label,
+            &|view| bounded(view.quantile(fraction)),
+            interval(honest.interval(fraction)),
+            of_quantile(fraction),
+        );
     }
-    row("max", &|view| bounded(view.max()), String::new());
-    row("mean", &|view| bounded(view.mean()), String::new());
+    row(
+        "max",
+        &|view| bounded(view.max()),
+        String::new(),
+        of_quantile(1.0),
+    );
+    let of_mean = generator.and_then(|generator| generator.of_mean(honest));
+    row("mean", &|view| bounded(view.mean()), String::new(), of_mean);
     page.table(&rows);
     page.line("");
     page.marked(
@@ -333,6 +343,14 @@ fn latency(page: &mut Page, run: &RunSummary) {
         "interval: holds the percentile at 95 %, by order statistics; too narrow where slow responses come in \
          groups",
     );
+    if generator.is_some() {
+        page.line("");
+        page.marked(
+            " ",
+            Emphasis::Faint,
+            "generator: how much of it may be the generator's own waits for a core, if they fell worst",
+        );
+    }
     if views.len() > 1 {
         page.line("");
         page.marked(

@@ -103,7 +103,13 @@ impl Values for Refusal {
 
 impl Log {
     fn write(&self, values: &EndValues<'_>) {
+        if !self.sink.takes(values.notes) {
+            return;
+        }
         let Memory { line, value } = &mut *self.memory.borrow_mut();
+        if !self.sink.format.0.has_line(values, value) {
+            return;
+        }
         line.clear();
         line::write(&self.sink.format.0, values, value, line);
         self.sink.handle.0.push(line);

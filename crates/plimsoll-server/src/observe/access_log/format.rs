@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::observe::access_log::line::json_text;
-use crate::place::{Maps, Moment, Piece, Place, Source, Template, places_of};
+use crate::place::{Maps, Moment, Piece, Place, Source, Template, Values, places_of};
 
 /// Format of a line.
 #[derive(Clone)]
@@ -13,6 +13,8 @@ pub struct LogFormat(pub(super) Arc<Layout>);
 /// What a line has, and which values it takes from the request and from the head of its response.
 pub(super) struct Layout {
     pub(super) line: Line,
+    /// Requests of which this text is empty or `0` have no line.
+    when: Option<Template>,
     pub(super) of_request: Vec<Place>,
     pub(super) of_head: Vec<Place>,
 }
@@ -100,6 +102,7 @@ impl LogFormat {
         });
         Self(Arc::new(Layout {
             line: Line::Json(members.collect()),
+            when: None,
             of_request,
             of_head,
         }))
@@ -128,9 +131,44 @@ impl LogFormat {
         });
         Self(Arc::new(Layout {
             line: Line::Text(pieces.collect()),
+            when: None,
             of_request,
             of_head,
         }))
+    }
+
+    /// The same for requests alone of which `condition` is neither empty nor `0`.
+    ///
+    /// # Panics
+    ///
+    /// If the format has been cloned.
+    #[must_use]
+    pub fn when(mut self, condition: Template) -> Self {
+        let layout = Arc::get_mut(&mut self.0).expect("it has no clone");
+        let (of_request, of_head) = needed(vec![&condition]);
+        for (known, more) in [
+            (&mut layout.of_request, of_request),
+            (&mut layout.of_head, of_head),
+        ] {
+            let more: Vec<_> = more.into_iter().filter(|it| !known.contains(it)).collect();
+            known.extend(more);
+        }
+        layout.when = Some(condition);
+        self
+    }
+}
+
+impl Layout {
+    /// Whether a request has a line.
+    ///
+    /// - `text`: memory for one value.
+    pub(super) fn has_line(&self, values: &dyn Values, text: &mut Vec<u8>) -> bool {
+        let Some(condition) = &self.when else {
+            return true;
+        };
+        text.clear();
+        condition.write(values, None, text);
+        !matches!(text.as_slice(), b"" | b"0")
     }
 }
 
