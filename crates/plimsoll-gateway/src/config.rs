@@ -1,5 +1,7 @@
 //! `[upstream.NAME]` and `proxy` in a `[[route]]`, compiled.
 
+mod auth;
+
 mod cache;
 
 mod connect;
@@ -53,8 +55,8 @@ pub const CONNECT: ActionKind = ActionKind {
     compile: connect::compile,
 };
 
-/// The guards of requests: `jwt` and `oidc`.
-pub const GUARDS: [GuardKind; 2] = [jwt::KIND, oidc::KIND];
+/// The guards of requests, the outermost first: `jwt`, `oidc` and `auth`.
+pub const GUARDS: [GuardKind; 3] = [jwt::KIND, oidc::KIND, auth::KIND];
 
 /// The tables `[upstream.NAME]`, which routes name.
 pub const UPSTREAMS: SectionKind = SectionKind {

@@ -59,9 +59,9 @@ use std::time::{Duration, Instant};
 
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, HeaderName, HeaderValue, SET_COOKIE};
-use plimsoll_client::forward::{Head, NotForwarded, ReceivedFields};
+use plimsoll_client::forward::NotForwarded;
 use plimsoll_client::is_idempotent;
-use plimsoll_model::{Clock as _, Phase, Protocol, Side};
+use plimsoll_model::{Clock as _, Phase, Side};
 use plimsoll_server::{
     Action, Answer, DrainSignal, LocalFuture, Outcome, OwnedRequest, Request, Response,
     ResponseBody, UpstreamNote,
@@ -70,7 +70,7 @@ use plimsoll_wire::SystemClock;
 use plimsoll_wire::http::FieldList;
 
 pub(crate) use self::application::ApplicationPlan;
-pub(crate) use self::authorize::AuthorizePlan;
+pub(crate) use self::authorize::{AuthorizeGuard, AuthorizePlan};
 pub(crate) use self::error_pages::{ErrorPage, ErrorPages};
 pub(crate) use self::fastcgi::FastCgiPlan;
 pub(crate) use self::fault::Fault;
@@ -86,7 +86,6 @@ use self::application::BUFFERED_BYTES;
 use self::attempt::{Attempt, Responding, hedged, late};
 use self::authorize::Authorizer;
 use self::body::{Download, DownloadLimits, Unread, Upload};
-use self::fields::{AddedFields, ClientFields};
 use self::grpc::Call;
 use self::mirror::{CopiedHead, Mirror};
 use self::split::{Choice, Split};
@@ -137,8 +136,8 @@ pub(crate) struct Upstreams {
     pub(crate) others: Vec<(u32, Rc<Upstream>)>,
     /// The cookie that keeps a client where its first request went.
     pub(crate) split_cookie: Option<String>,
-    /// Authorization subrequests, if the plan has any.
-    pub(crate) authorize: Option<Rc<Upstream>>,
+    /// Authorization subrequests, if the plan has any, and the number of the worker.
+    pub(crate) authorize: Option<(Rc<Upstream>, usize)>,
     /// Destination of spans.
     pub(crate) exporter: Option<Rc<Exporter>>,
     /// Destination of request copies.
@@ -160,7 +159,11 @@ impl Forward {
                 upstreams.others,
                 upstreams.split_cookie,
             ),
-            authorizer: authorizer.map(|(plan, upstream)| Authorizer { plan, upstream }),
+            authorizer: authorizer.map(|(plan, (upstream, worker))| Authorizer {
+                plan,
+                upstream,
+                worker,
+            }),
             mirror: mirror.map(|(share, upstream)| Mirror::new(upstream, share)),
             exporter: upstreams.exporter,
             drain: upstreams.drain,
@@ -647,12 +650,7 @@ impl Forwarder {
         request: &Request<'_>,
         identity: &[(HeaderName, HeaderValue)],
     ) -> FieldList {
-        let mut text = self.text.borrow_mut();
-        let client = ClientFields::new(&self.plan, request, None);
-        let received = ReceivedFields::new(&client);
-        let parts = (None, Protocol::Http1);
-        let added = AddedFields::new(&self.plan, identity, request, parts, &mut text);
-        Head::forwarded(request.method, "/", &received, &added).field_list(Protocol::Http1)
+        fields::seen_fields(&self.plan, request, identity, &mut self.text.borrow_mut())
     }
 
     /// The response to a request that is not forwarded, or its page.

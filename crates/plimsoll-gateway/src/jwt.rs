@@ -23,14 +23,14 @@ use plimsoll_client::jwt::{
     JwtClaims, JwtError, JwtRules, JwtValidity, unverified_issuer, verify_typed_jwt,
 };
 use plimsoll_model::Clock as _;
-use plimsoll_server::{
-    Action, Answer, Outcome, ProvedClaims, Request, RequestGuard, WorkerContext,
-};
+use plimsoll_server::{Action, Answer, ProvedClaims, Request, RequestGuard, WorkerContext};
 use plimsoll_wire::SystemClock;
+
+use crate::guards::{GuardCounts, GuardOutcome, answered};
 
 pub(crate) use self::cache::TokenCache;
 pub(crate) use self::challenge::Challenge;
-pub(crate) use self::figures::{GuardCounts, GuardFigures, GuardOutcome};
+pub(crate) use self::figures::GuardFigures;
 use self::keys::{Keeper, KeyWait};
 pub(crate) use self::keys::{KeyOrigin, KeyPlan, KeySource, read_file};
 pub(crate) use self::places::{TokenPlace, TokenPlaces, without_cookies};
@@ -188,14 +188,6 @@ impl Action for Verifying {
 
     fn methods(&self) -> Option<&'static str> {
         self.0.inner.methods()
-    }
-}
-
-/// The outcome of an answer.
-pub(crate) async fn answered(answer: Answer) -> Outcome {
-    match answer {
-        Answer::Now(outcome) => outcome,
-        Answer::Later(later) => later.await,
     }
 }
 

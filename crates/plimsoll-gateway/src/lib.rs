@@ -39,6 +39,8 @@ mod metric_names;
 
 mod forward;
 
+mod guards;
+
 mod import;
 
 mod jwt;

@@ -26,7 +26,8 @@ use plimsoll_server::{
 };
 
 pub(crate) use self::seal::Seals;
-use crate::jwt::{GuardCounts, GuardOutcome, TokenCache, VerifiedToken, seconds, without_cookies};
+use crate::guards::{GuardCounts, GuardOutcome};
+use crate::jwt::{TokenCache, VerifiedToken, seconds, without_cookies};
 
 /// Settings of `oidc`.
 #[derive(Debug)]

@@ -6,6 +6,8 @@
 
 mod addresses;
 
+mod any_of;
+
 mod basic_auth;
 
 mod client_certificate;
@@ -96,7 +98,7 @@ pub struct Middleware {
     pub basic_auth: Option<Arc<BasicAuth>>,
     /// Guards of other crates, the outermost first.
     pub guards: Vec<Arc<dyn RequestGuard>>,
-    /// Of addresses on the one hand, passwords and guards on the other, one is enough.
+    /// One is enough: of addresses, of each guard that says so, and of certificates, passwords and the other guards together.
     pub any_suffices: bool,
     /// Changes header fields of requests.
     pub request_headers: Option<Arc<HeaderRules>>,
@@ -175,7 +177,7 @@ impl Middleware {
         }
         action = self.limited(action, true);
         if self.has_guards() {
-            let guarded = self.guarded(worker, Rc::clone(&action));
+            let guarded = self.guarded(worker, &action);
             action = match &self.addresses {
                 Some(addresses) if self.any_suffices => {
                     let addresses = Arc::clone(addresses);
@@ -212,9 +214,34 @@ impl Middleware {
         self.client_certificate.is_some() || self.basic_auth.is_some() || !self.guards.is_empty()
     }
 
-    /// `inner` for those who show what every guard wants.
-    fn guarded(&self, worker: Option<&WorkerContext>, inner: Rc<dyn Action>) -> Rc<dyn Action> {
-        let guards = self.guards.iter().rev();
+    /// `inner` for those who show what every guard wants, or else what one wants that is enough.
+    fn guarded(&self, worker: Option<&WorkerContext>, inner: &Rc<dyn Action>) -> Rc<dyn Action> {
+        let is_enough = |guard: &&Arc<dyn RequestGuard>| self.any_suffices && guard.is_enough();
+        let (enough, others): (Vec<_>, Vec<_>) = self.guards.iter().partition(is_enough);
+        let has_others =
+            self.client_certificate.is_some() || self.basic_auth.is_some() || !others.is_empty();
+        let Some(worker) = worker.filter(|_| !enough.is_empty()) else {
+            return self.guarded_by_all(worker, &others, Rc::clone(inner));
+        };
+        if let ([only], false) = (enough.as_slice(), has_others) {
+            return only.over(worker, Rc::clone(inner));
+        }
+        any_of::AnyOf::over(inner, |inner| {
+            let others =
+                has_others.then(|| self.guarded_by_all(Some(worker), &others, Rc::clone(inner)));
+            let enough = enough.iter().map(|it| it.over(worker, Rc::clone(inner)));
+            others.into_iter().chain(enough).collect()
+        })
+    }
+
+    /// `inner` for those who show what the certificate, the password and all these guards want.
+    fn guarded_by_all(
+        &self,
+        worker: Option<&WorkerContext>,
+        guards: &[&Arc<dyn RequestGuard>],
+        inner: Rc<dyn Action>,
+    ) -> Rc<dyn Action> {
+        let guards = guards.iter().rev();
         let mut action = match worker {
             Some(worker) => guards.fold(inner, |inner, guard| guard.over(worker, inner)),
             None => inner,

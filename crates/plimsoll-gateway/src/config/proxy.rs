@@ -7,11 +7,11 @@ use std::sync::Arc;
 use http::{HeaderName, HeaderValue};
 use plimsoll_client::forward::Speaks;
 use plimsoll_server::config::template;
-use plimsoll_server::config::{Mounted, Table, Value, as_text, networks};
+use plimsoll_server::config::{GuardContext, Mounted, Table, Value, as_text, networks};
 use plimsoll_server::{Action, MakeAction, Moment, Template, WorkerContext};
 
 use super::traces::Traces;
-use super::{Upstreams, cache, fastcgi, rules, servers, upstream, uwsgi};
+use super::{Upstreams, auth, cache, fastcgi, rules, servers, upstream, uwsgi};
 use crate::cache::{CachePlan, Cached};
 use crate::forward::{
     self, ApplicationPlan, Forward, ForwardPlan, Forwarded, HostPolicy, RouteFigures,
@@ -30,7 +30,7 @@ pub(super) fn compile(value: Value<'_>, mounted: &Mounted<'_>) -> Option<Arc<Mak
         of_table(value.table()?, mounted, &text)?
     } else {
         let target = as_text(&value)?;
-        let main = upstream_of(&value, target, mounted, None)?;
+        let main = upstream_of(&value, target, &mounted.as_guard(), None)?;
         let application = match main.speaks() {
             Speaks::FastCgi => {
                 return value.wrong_with(NO_SCRIPTS, Some(scripts_hint(target)));
@@ -130,7 +130,10 @@ impl ProxyPlan {
             }),
             others: others.map(|(share, it)| (*share, of_worker(it))).collect(),
             split_cookie: self.split_cookie.clone(),
-            authorize: self.authorize.as_ref().map(of_worker),
+            authorize: self
+                .authorize
+                .as_ref()
+                .map(|it| (of_worker(it), context.worker())),
             exporter: self
                 .traces
                 .as_ref()
@@ -152,7 +155,7 @@ fn of_table(mut table: Table<'_>, mounted: &Mounted<'_>, text: &str) -> Option<P
     let target = as_text(&to)?.to_owned();
     let named = target.contains('{').then(|| named(&to, mounted));
     let main = match &named {
-        None => upstream_of(&to, &target, mounted, Some(&mut table)),
+        None => upstream_of(&to, &target, &mounted.as_guard(), Some(&mut table)),
         Some(named) => {
             let mut upstreams = named.iter().flat_map(|(_, upstreams)| upstreams.values());
             upstreams.next().cloned()
@@ -196,16 +199,19 @@ fn of_table(mut table: Table<'_>, mounted: &Mounted<'_>, text: &str) -> Option<P
     let mirror = table
         .take_value("mirror")
         .map(|it| rules::mirror(it, mounted));
-    let authorize = table
-        .take_value("auth")
-        .map(|it| rules::authorize(it, mounted));
+    let authorize = table.take_value("auth").map(|value| {
+        let mut table = value.table()?;
+        let authorize = auth::authorize(&mut table, &mounted.as_guard());
+        table.finish();
+        authorize
+    });
     let cache = table
         .take_value("cache")
         .filter(|value| !value.is_false())
         .map(|value| {
             // The cache stands before both.
             if authorize.is_some() {
-                let hint = "cache on a route of its own for paths that need no authorization";
+                let hint = "give `auth` to the route, where it stands before the cache";
                 let message =
                     "responses would be sent from the cache without authorization by `auth`";
                 return value.wrong_with(message, Some(hint.to_owned()));
@@ -287,7 +293,7 @@ fn named(
             let message = format!("`{name}` has a path, which is that of the request here");
             return value.wrong_with(message, Some(hint.to_owned()));
         }
-        let plan = upstream_of(value, &name, mounted, None)?;
+        let plan = upstream_of(value, &name, &mounted.as_guard(), None)?;
         upstreams.insert(name, plan);
     }
     if upstreams.is_empty() {
@@ -346,14 +352,14 @@ fn request(table: &mut Table<'_>, mounted: &Mounted<'_>, plan: &mut ForwardPlan)
         is_whole &= networks.is_some();
         plan.trusted = networks.unwrap_or_default();
     }
-    is_whole &= headers(table, mounted, plan);
+    is_whole &= headers(table, &mounted.as_guard(), plan);
     is_whole
 }
 
 /// Compiles `headers`: fields to set, with places or without, and to remove; false if anything is wrong.
 pub(super) fn headers(
     table: &mut Table<'_>,
-    mounted: &Mounted<'_>,
+    context: &GuardContext<'_>,
     plan: &mut ForwardPlan,
 ) -> bool {
     let Some(mut headers) = table.table("headers") else {
@@ -369,7 +375,7 @@ pub(super) fn headers(
             plan.removed.push(name);
             continue;
         };
-        match template(&value, mounted.maps, Moment::Request) {
+        match template(&value, context.maps, Moment::Request) {
             Some(text) if text.as_text().is_some() => plan.set.push((name, field)),
             Some(template) => plan.templates.push((name, template)),
             None => is_whole = false,
@@ -465,11 +471,11 @@ fn is_url(target: &str) -> bool {
 pub(super) fn upstream_of(
     value: &Value<'_>,
     target: &str,
-    mounted: &Mounted<'_>,
+    context: &GuardContext<'_>,
     table: Option<&mut Table<'_>>,
 ) -> Option<Arc<UpstreamPlan>> {
     if !is_url(target) {
-        let upstreams = mounted.section::<Upstreams>("upstream").unwrap_or_default();
+        let upstreams = context.section::<Upstreams>("upstream").unwrap_or_default();
         if let Some(found) = upstreams.0.get(target) {
             let scheme = found.as_ref().and_then(|it| it.transport().scheme());
             if let Some(scheme) = scheme {
@@ -500,7 +506,7 @@ pub(super) fn upstream_of(
         Some(table) => {
             let is_looked_up = table.boolean("dns") == Some(true);
             let options =
-                upstream::options(table, mounted.paths, mounted.notices, Transport::Http)?;
+                upstream::options(table, context.paths, context.notices, Transport::Http)?;
             UpstreamOptions {
                 discovery: if is_looked_up {
                     Discovery::Dns

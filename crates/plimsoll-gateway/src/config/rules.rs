@@ -8,13 +8,13 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use plimsoll_client::forward::Speaks;
 use plimsoll_server::StatusPattern;
 use plimsoll_server::config::{Mounted, Table, Value, as_text};
-use plimsoll_wire::http::{FieldClass, NormalPath};
+use plimsoll_wire::http::NormalPath;
 use regex::Regex;
 
-use super::proxy::{headers, path_of, upstream_of};
+use super::proxy::upstream_of;
 use crate::forward::{
-    AuthorizePlan, ErrorPage, ErrorPages, Fault, ForwardPlan, FrameLimits, Rewrite, Upgrades,
-    WebSocketPlan, WebSockets,
+    ErrorPage, ErrorPages, Fault, ForwardPlan, FrameLimits, Rewrite, Upgrades, WebSocketPlan,
+    WebSockets,
 };
 use crate::upstream::UpstreamPlan;
 
@@ -304,7 +304,7 @@ pub(super) fn split(
                 value.wrong::<()>("is with those before it more than 100 percent");
                 is_whole = false;
             }
-            match upstream_of(&value, &name, mounted, None) {
+            match upstream_of(&value, &name, &mounted.as_guard(), None) {
                 Some(upstream) => shares.push((share, upstream)),
                 None => is_whole = false,
             }
@@ -330,7 +330,7 @@ pub(super) fn split(
 pub(super) fn mirror(value: Value<'_>, mounted: &Mounted<'_>) -> Option<(u32, Arc<UpstreamPlan>)> {
     if !value.is_table() {
         let to = as_text(&value)?;
-        let upstream = upstream_of(&value, to, mounted, None)?;
+        let upstream = upstream_of(&value, to, &mounted.as_guard(), None)?;
         if is_application(&upstream) {
             return value.wrong(NO_COPIES);
         }
@@ -350,82 +350,8 @@ pub(super) fn mirror(value: Value<'_>, mounted: &Mounted<'_>) -> Option<(u32, Ar
 /// Copies have no parameters.
 const NO_COPIES: &str = "servers that speak FastCGI or uwsgi get no copies of requests";
 
-/// Nor have subrequests.
-const NO_SUBREQUESTS: &str =
-    "servers that speak FastCGI or uwsgi are not asked who may pass: name one that speaks HTTP";
-
-fn is_application(upstream: &UpstreamPlan) -> bool {
+pub(super) fn is_application(upstream: &UpstreamPlan) -> bool {
     matches!(upstream.speaks(), Speaks::FastCgi | Speaks::Uwsgi)
-}
-
-/// `{ to, path, headers, copy, to_client }`, where path and query of a URL are those of the subrequest.
-pub(super) fn authorize(
-    value: Value<'_>,
-    mounted: &Mounted<'_>,
-) -> Option<(AuthorizePlan, Arc<UpstreamPlan>)> {
-    let mut table = value.table()?;
-    let is_target = |path: &str| {
-        path.starts_with('/') && path.bytes().all(|it| it.is_ascii_graphic() && it != b'#')
-    };
-    let service = match table.take_value("to") {
-        None => {
-            table.missing("to", "the name of an upstream or a URL");
-            None
-        }
-        Some(value) => as_text(&value).and_then(|text| {
-            // The query is of the subrequest, and no part of the server's address.
-            let (address, query) = text.split_at(text.find('?').unwrap_or(text.len()));
-            if !is_target(&format!("/{query}")) {
-                return value.wrong(
-                    "has a query with a blank, `#` or a character beyond ASCII: escape it by %",
-                );
-            }
-            let upstream = upstream_of(&value, address, mounted, None)?;
-            if is_application(&upstream) {
-                return value.wrong(NO_SUBREQUESTS);
-            }
-            Some((format!("{}{query}", path_of(address)), upstream))
-        }),
-    };
-    let path = table.take_value("path").map(|value| {
-        let path = as_text(&value)?;
-        if is_target(path) {
-            Some(path.to_owned())
-        } else {
-            value.wrong("begins with a slash and has no blanks")
-        }
-    });
-    let mut own = ForwardPlan::default();
-    let is_whole = headers(&mut table, mounted, &mut own);
-    let mut names = |key| {
-        let Some(value) = table.take_value(key) else {
-            return Some(Vec::new());
-        };
-        let names = value.texts_with(|name| {
-            let class = FieldClass::from_name(name.as_bytes());
-            let is_valid =
-                HeaderName::from_bytes(name.as_bytes()).is_ok() && class == FieldClass::EndToEnd;
-            (!is_valid).then(|| format!("`{name}` is not a field that can be copied"))
-        })?;
-        Some(names.iter().filter_map(|name| name.parse().ok()).collect())
-    };
-    let (copied, returned) = (names("copy"), names("to_client"));
-    table.finish();
-    let path = match path {
-        None => None,
-        Some(path) => Some(path?),
-    };
-    let (target, upstream) = service?;
-    let (copied, returned) = (copied?, returned?);
-    let plan = AuthorizePlan {
-        target: path.unwrap_or(target),
-        set: own.set,
-        templates: own.templates,
-        removed: own.removed,
-        copied,
-        returned,
-    };
-    is_whole.then_some((plan, upstream))
 }
 
 /// The upstream of `to`.
@@ -435,5 +361,5 @@ fn to(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<Arc<UpstreamPlan>>
         return None;
     };
     let target = as_text(&value)?.to_owned();
-    upstream_of(&value, &target, mounted, None)
+    upstream_of(&value, &target, &mounted.as_guard(), None)
 }

@@ -9,10 +9,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::header::{HeaderName, HeaderValue};
-use plimsoll_client::forward::{FieldSource, WithheldNames};
+use plimsoll_client::forward::{FieldSource, Head, ReceivedFields, WithheldNames};
 use plimsoll_model::Protocol;
 use plimsoll_server::{Request, Scheme, Version};
-use plimsoll_wire::http::is_proxy_field;
+use plimsoll_wire::http::{FieldList, is_proxy_field};
 
 use super::tunnel::Handshake;
 use super::{ForwardPlan, Forwarded};
@@ -76,6 +76,22 @@ impl FieldSource for ClientFields<'_> {
         let (plan, is_trusted) = (Arc::clone(self.plan), self.is_trusted);
         Some(Rc::new(move |name| is_withheld(&plan, is_trusted, name)))
     }
+}
+
+/// The fields of a request as a server would see them over HTTP/1.
+///
+/// - `identity`: what the service that authorized the request has set.
+/// - `text`: memory for what is added.
+pub(super) fn seen_fields(
+    plan: &Arc<ForwardPlan>,
+    request: &Request<'_>,
+    identity: &[(HeaderName, HeaderValue)],
+    text: &mut String,
+) -> FieldList {
+    let client = ClientFields::new(plan, request, None);
+    let received = ReceivedFields::new(&client);
+    let added = AddedFields::new(plan, identity, request, (None, Protocol::Http1), text);
+    Head::forwarded(request.method, "/", &received, &added).field_list(Protocol::Http1)
 }
 
 /// The fields that the gateway and its layers add.

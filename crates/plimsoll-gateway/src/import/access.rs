@@ -4,16 +4,18 @@
 
 use ipnet::IpNet;
 use plimsoll_model::document::toml_string;
+use plimsoll_server::Moment;
 use plimsoll_server::config::network;
 
 use super::Notes;
 use super::fates;
 use super::nginx::Directive;
 use super::proxy::{is_field, set_field};
-use super::real_ip::is_of_place;
+use super::real_ip::{is_of_place, networks};
 use super::scope::Scope;
 use super::toml::Keys;
 use super::upstreams::Upstreams;
+use super::variables::with_places;
 use super::variants::{is_guard, is_limit};
 
 /// Clients that the address rules of a location let in.
@@ -27,8 +29,23 @@ enum Clients {
     Unknown(&'static str),
 }
 
-/// Closes a location that no client may use, or limits it to the addresses that may; false if it is open to some.
-pub(super) fn close(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) -> bool {
+/// What `auth_request` comes to, where no service is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Decided {
+    /// Everybody may pass.
+    Open,
+    /// Nobody may, and this is the status of the response.
+    Refused(u16),
+}
+
+/// Closes a location that no client may use, or limits it to the clients at addresses or with the consent of a service that may; false
+/// if it is open to some.
+pub(super) fn close(
+    scope: &Scope<'_>,
+    keys: &mut Keys,
+    upstreams: &Upstreams,
+    notes: &mut Notes,
+) -> bool {
     // The list of fates has noted it.
     if scope.find(fates::is_withholding).is_some() {
         forbid(keys);
@@ -46,44 +63,101 @@ pub(super) fn close(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) -> bo
         forbid(keys);
         return true;
     }
+    if is_open(scope) {
+        return false;
+    }
+    let decided = requested(scope).and_then(|it| decided(scope, it));
+    let is_asked = requested(scope).is_some() && decided.is_none();
     let clients = clients(scope);
     let rules = scope.all_of(&["allow", "deny"]);
-    let (Some(last), false) = (rules.last(), matches!(clients, Clients::All)) else {
-        return false;
-    };
-    let any = scope
-        .last("satisfy")
-        .is_some_and(|it| it.argument(0) == "any");
-    if any && has_password {
+    let last = rules.last();
+    if is_any(scope) && (has_password || is_asked) {
         match clients {
             Clients::At(addresses) => {
                 keys.set("addresses", addresses.inline());
                 keys.text("satisfy", "any");
             }
-            // The password alone lets clients in.
+            // The password or the service alone lets clients in.
+            Clients::All | Clients::None if has_password && is_asked => {
+                keys.text("satisfy", "any");
+            }
             Clients::All | Clients::None => {}
             Clients::Unknown(why) => {
-                notes.add(last, format!("every client needs the password: {why}"));
+                let needed = if has_password {
+                    "the password"
+                } else {
+                    "the consent of the service"
+                };
+                if has_password && is_asked {
+                    keys.text("satisfy", "any");
+                }
+                if let Some(last) = last {
+                    notes.add(last, format!("every client needs {needed}: {why}"));
+                }
             }
         }
-        return false;
+    } else {
+        match clients {
+            Clients::All => {}
+            Clients::At(addresses) => {
+                keys.set("addresses", addresses.inline());
+                // Of those who may pass without the service there are no others.
+                if is_any(scope) {
+                    return false;
+                }
+            }
+            Clients::None => {
+                forbid(keys);
+                return true;
+            }
+            Clients::Unknown(why) => {
+                if let Some(last) = last {
+                    notes.add(last, format!("responds with 403 to every client: {why}"));
+                }
+                forbid(keys);
+                return true;
+            }
+        }
+        if let Some(Decided::Refused(status)) = decided {
+            keys.set(
+                "respond",
+                format!("{{ status = {status}, body = \"not authorized\\n\" }}"),
+            );
+            return true;
+        }
     }
-    match clients {
-        Clients::All => false,
-        Clients::At(addresses) => {
-            keys.set("addresses", addresses.inline());
-            false
-        }
-        Clients::None => {
-            forbid(keys);
-            true
-        }
-        Clients::Unknown(why) => {
-            notes.add(last, format!("responds with 403 to every client: {why}"));
-            forbid(keys);
-            true
-        }
+    !authorized(scope, keys, upstreams, notes)
+}
+
+/// Whether one of several rules is enough.
+fn is_any(scope: &Scope<'_>) -> bool {
+    scope.is("satisfy", "any")
+}
+
+/// Whether everybody may pass since one rule that everybody satisfies is enough.
+pub(super) fn is_open(scope: &Scope<'_>) -> bool {
+    let are_all_let_in = || {
+        let has_rules = !scope.all_of(&["allow", "deny"]).is_empty();
+        has_rules && matches!(clients(scope), Clients::All)
+    };
+    let is_decided = || requested(scope).and_then(|it| decided(scope, it)) == Some(Decided::Open);
+    is_any(scope) && (are_all_let_in() || is_decided())
+}
+
+/// What the location of `auth_request` responds with by `return`, which is decided without a service.
+fn decided(scope: &Scope<'_>, directive: &Directive) -> Option<Decided> {
+    let location = location(scope, directive.argument(0))?;
+    if location.last("if").is_some() {
+        return None;
     }
+    let returned = location.last("return")?;
+    // A URL is a redirect.
+    let status = returned.argument(0).parse().unwrap_or(302);
+    Some(match status {
+        200..=299 => Decided::Open,
+        401 | 403 => Decided::Refused(status),
+        _ => Decided::Refused(500),
+    })
 }
 
 /// Whether a location keeps out some or all of its requests.
@@ -97,7 +171,7 @@ pub(super) fn closes(directive: &Directive) -> bool {
     let it = directive;
     let is_error = it.name == "return" && it.argument(0).starts_with(['4', '5']);
     let is_named = NAMES.contains(&it.name.as_str()) && it.argument(0) != "off";
-    let is_withheld = it.name.starts_with("proxy_pass_request_") && it.argument(0) == "off";
+    let is_withheld = it.name == "proxy_pass_request_headers" && it.argument(0) == "off";
     is_error
         || is_named
         || is_withheld
@@ -198,7 +272,7 @@ fn clients(scope: &Scope<'_>) -> Clients {
     Clients::At(keys)
 }
 
-/// The key `auth` of a location with `auth_request`; false if it cannot be translated.
+/// The key `auth` of a location with `auth_request`; false if it cannot be translated, and then the route is closed.
 pub(super) fn authorized(
     scope: &Scope<'_>,
     keys: &mut Keys,
@@ -208,6 +282,9 @@ pub(super) fn authorized(
     let Some(directive) = requested(scope) else {
         return true;
     };
+    if decided(scope, directive).is_some() {
+        return true;
+    }
     let path = directive.argument(0);
     let pass = location(scope, path).and_then(|it| it.last("proxy_pass"));
     let target = pass.and_then(|it| target(it.argument(0), path, upstreams));
@@ -216,8 +293,12 @@ pub(super) fn authorized(
             directive,
             format!("responds with 403: `{path}` does not forward to a server that is known before a request comes"),
         );
+        keys.remove("satisfy");
+        forbid(keys);
         return false;
     };
+    // nginx takes statuses of a service, and nothing else.
+    auth.set("relay", "false");
     let variables = copied(scope);
     let fields = variables.iter().filter(|(_, field)| field != "set-cookie");
     let fields: Vec<_> = fields.map(|(_, field)| toml_string(field)).collect();
@@ -225,12 +306,19 @@ pub(super) fn authorized(
         auth.set("copy", format!("[{}]", fields.join(", ")));
     }
     let mut own = Keys::default();
-    for field in location(scope, path)
-        .into_iter()
-        .flat_map(|it| it.all("proxy_set_header"))
-    {
-        // The subrequest has no content, and the host of the request.
-        if is_field(field.argument(0), "") {
+    let within = location(scope, path).map(|it| scope.of_server().within(&it.block));
+    for field in within.iter().flat_map(|it| it.all("proxy_set_header")) {
+        let name = field.argument(0);
+        // The subrequest has no content, the host of the request, and fields that name the client.
+        let is_own = [
+            "upgrade",
+            "x-forwarded-for",
+            "x-forwarded-proto",
+            "x-forwarded-host",
+        ]
+        .iter()
+        .any(|it| name.eq_ignore_ascii_case(it));
+        if is_field(name, "") && !is_own {
             set_field(field, scope, &mut own, notes);
         }
     }
@@ -248,6 +336,13 @@ pub(super) fn authorized(
     let returned: Vec<_> = returned.map(|(_, field)| toml_string(field)).collect();
     if !returned.is_empty() {
         auth.set("to_client", format!("[{}]", returned.join(", ")));
+    }
+    let proxies = scope.all("set_real_ip_from");
+    let header = scope.last("real_ip_header").map(|it| it.argument(0));
+    let is_read = header.is_some_and(|it| it.eq_ignore_ascii_case("x-forwarded-for"));
+    let proxies = networks(&proxies);
+    if is_read && !proxies.is_empty() {
+        auth.set("trust", format!("[{}]", proxies.join(", ")));
     }
     notes.add(
         directive,
@@ -267,11 +362,77 @@ pub(super) fn requested<'a>(scope: &Scope<'a>) -> Option<&'a Directive> {
 /// Variables of `auth_request_set` with the fields of the service's response that they stand for.
 pub(super) fn copied(scope: &Scope<'_>) -> Vec<(String, String)> {
     let set = scope.all("auth_request_set");
-    let copied = set.iter().filter_map(|it| {
-        let field = it.argument(1).strip_prefix("$upstream_http_")?;
-        Some((it.argument(0).to_owned(), field.replace('_', "-")))
+    set.into_iter().filter_map(said_by).collect()
+}
+
+fn said_by(directive: &Directive) -> Option<(String, String)> {
+    if directive.name != "auth_request_set" {
+        return None;
+    }
+    let variable = directive.argument(0);
+    let field = directive.argument(1).strip_prefix("$upstream_http_")?;
+    let is_name = variable.len() > 1 && variable.starts_with('$');
+    is_name.then(|| (variable.to_owned(), field.replace('_', "-")))
+}
+
+/// A text with places, also for what a service has said by `auth_request_set`.
+pub(super) fn filled(value: &str, scope: &Scope<'_>, moment: Moment) -> Option<String> {
+    // A name is not the beginning of a longer one.
+    let mut variables = said(scope);
+    variables.sort_by_key(|(variable, _)| std::cmp::Reverse(variable.len()));
+    let mut text = value.to_owned();
+    for (at, (variable, _)) in variables.iter().enumerate() {
+        let name = variable.trim_start_matches('$');
+        text = text.replace(&format!("${{{name}}}"), &mark(at));
+        let mut rest = std::mem::take(&mut text);
+        while let Some(found) = rest.find(variable.as_str()) {
+            let behind = rest.split_off(found + variable.len());
+            rest.truncate(found);
+            text.push_str(&rest);
+            let goes_on = behind.starts_with(|it: char| it.is_ascii_alphanumeric() || it == '_');
+            text.push_str(if goes_on { variable } else { "" });
+            if !goes_on {
+                text.push_str(&mark(at));
+            }
+            rest = behind;
+        }
+        text.push_str(&rest);
+    }
+    let mut places = with_places(&text, scope, moment, None)?;
+    for (at, (_, field)) in variables.iter().enumerate() {
+        places = places.replace(&mark(at), &format!("{{auth:{field}}}"));
+    }
+    Some(places)
+}
+
+/// What stands for a variable while others are translated: no text of a configuration has it.
+fn mark(at: usize) -> String {
+    format!("\u{e000}{at}\u{e001}")
+}
+
+/// Variables with the fields that they stand for here: those that are set here, and those of the server that stand for one field
+/// alone, which a request keeps when it is led to another location.
+fn said(scope: &Scope<'_>) -> Vec<(String, String)> {
+    fn collect(block: &[Directive], found: &mut Vec<(String, String)>) {
+        for directive in block {
+            found.extend(said_by(directive));
+            collect(&directive.block, found);
+        }
+    }
+    let own = copied(scope);
+    let mut all = Vec::new();
+    collect(scope.server(), &mut all);
+    let others = all.iter().filter(|(variable, field)| {
+        let is_own = own.iter().any(|(known, _)| known == variable);
+        let is_one = all
+            .iter()
+            .all(|(known, other)| known != variable || other == field);
+        !is_own && is_one
     });
-    copied.collect()
+    let mut others: Vec<_> = others.cloned().collect();
+    others.sort();
+    others.dedup();
+    own.into_iter().chain(others).collect()
 }
 
 /// The location of a path that is named as it is.

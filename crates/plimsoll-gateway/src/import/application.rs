@@ -6,10 +6,10 @@ use super::Notes;
 use super::access;
 use super::errors::has_successors;
 use super::nginx::Directive;
+use super::proxy::NO_CONTENT;
 use super::scope::Scope;
 use super::toml::Keys;
 use super::upstreams::{Upstreams, duration, is_server, size};
-use super::variables::with_places;
 
 /// A location that leads to an application.
 pub(super) struct Application<'a> {
@@ -94,7 +94,7 @@ impl Application<'_> {
                 );
                 continue;
             }
-            match with_places(value, self.scope, Moment::Request, None) {
+            match access::filled(value, self.scope, Moment::Request) {
                 Some(text) => parameters.text(name, &text),
                 None => notes.add(
                     given,
@@ -122,22 +122,16 @@ impl Application<'_> {
             server,
             scope,
         } = *self;
-        for what in ["pass_request_headers", "pass_request_body"] {
-            let withheld = scope.last(&self.name(what));
-            if let Some(withheld) = withheld.filter(|it| it.argument(0) == "off") {
-                notes.add(
-                    withheld,
-                    "responds with 501: what the application is not to see cannot be withheld from it",
-                );
-                route.set("respond", "{ status = 501, body = \"not translated\\n\" }");
-                return;
-            }
-        }
-        let mut keys = Keys::default();
-        if !access::authorized(scope, &mut keys, upstreams, notes) {
-            access::forbid(route);
+        let withheld = scope.last(&self.name("pass_request_headers"));
+        if let Some(withheld) = withheld.filter(|it| it.argument(0) == "off") {
+            notes.add(
+                withheld,
+                "responds with 501: what the application is not to see cannot be withheld from it",
+            );
+            route.set("respond", "{ status = 501, body = \"not translated\\n\" }");
             return;
         }
+        let mut keys = Keys::default();
         let mut connection = Keys::default();
         connection.text("protocol", protocol);
         let time = |what: &str| {
@@ -168,6 +162,12 @@ impl Application<'_> {
         }
         let limit = scope.last("client_max_body_size");
         let limit = limit.map_or(Some("1MiB".to_owned()), |it| size(it.argument(0)));
+        let withheld = scope.last(&self.name("pass_request_body"));
+        let withheld = withheld.filter(|it| it.argument(0) == "off");
+        if let Some(withheld) = withheld {
+            notes.add(withheld, NO_CONTENT);
+        }
+        let limit = withheld.map(|_| "0B".to_owned()).or(limit);
         if let Some(limit) = limit {
             keys.text("max_request", &limit);
         }

@@ -4,6 +4,7 @@ use plimsoll_model::document::toml_string;
 use plimsoll_server::Moment;
 
 use super::Notes;
+use super::access;
 use super::nginx::Directive;
 use super::scope::Scope;
 use super::toml::Keys;
@@ -47,12 +48,11 @@ pub(super) fn cache(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) {
     if zone.argument(0) == "off" {
         return;
     }
-    if keys.get("auth").is_some() {
+    if let Some(asked) = access::requested(scope) {
         notes.add(
-            zone,
-            "left out: responses would be sent from the cache without authorization",
+            asked,
+            "responses to those who are authorized are kept only where they are `public` or have `s-maxage`",
         );
-        return;
     }
     let Some(skipped) = skipped(scope, zone, notes) else {
         return;

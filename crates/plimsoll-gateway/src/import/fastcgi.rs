@@ -103,6 +103,8 @@ impl<'a> Fallback<'a> {
             .filter(|it| it.name != "internal");
         let is_closing = own.any(access::closes);
         match pass.filter(|_| !has_conditions && !is_closing) {
+            // Fields of the request are those of the client again, and another location may ask another service.
+            Some(_) if !access::authorized(scope, &mut keys, upstreams, notes) => {}
             Some(pass) => {
                 fastcgi(pass, server, scope, Some(self), &mut keys, upstreams, notes);
             }

@@ -12,6 +12,7 @@ use super::chosen::chosen;
 use super::cookies::proxy_cookies;
 use super::errors::has_successors;
 use super::nginx::Directive;
+use super::patterns::exact_expression;
 use super::real_ip::{is_of_place, networks};
 use super::redirects::{is_redirecting, proxy_redirects};
 use super::route::Condition;
@@ -19,7 +20,6 @@ use super::scope::Scope;
 use super::shares::mirrored;
 use super::toml::Keys;
 use super::upstreams::{Upstreams, duration, is_server, size};
-use super::variables::with_places;
 
 /// The action `proxy` of a route, and what belongs to its upstream.
 pub(super) fn proxy(
@@ -60,15 +60,14 @@ pub(super) fn proxy(
         route.set("respond", "{ status = 502, body = \"not translated\\n\" }");
         return;
     }
-    for name in ["proxy_pass_request_headers", "proxy_pass_request_body"] {
-        if let Some(withheld) = scope.last(name).filter(|it| it.argument(0) == "off") {
-            notes.add(
-                withheld,
-                "responds with 501: what the server is not to see cannot be withheld from it; `headers` with `false` removes fields by their names",
-            );
-            route.set("respond", "{ status = 501, body = \"not translated\\n\" }");
-            return;
-        }
+    let withheld = scope.last("proxy_pass_request_headers");
+    if let Some(withheld) = withheld.filter(|it| it.argument(0) == "off") {
+        notes.add(
+            withheld,
+            "responds with 501: what the server is not to see cannot be withheld from it; `headers` with `false` removes fields by their names",
+        );
+        route.set("respond", "{ status = 501, body = \"not translated\\n\" }");
+        return;
     }
     let mut connection = connection(scope, notes);
     let timeouts = timeouts(scope, notes);
@@ -86,10 +85,6 @@ pub(super) fn proxy(
         _ => {}
     }
     let mut keys = Keys::default();
-    if !access::authorized(scope, &mut keys, upstreams, notes) {
-        access::forbid(route);
-        return;
-    }
     if let Some(chosen) = &chosen {
         keys.text("to", &chosen.to);
         for name in &chosen.servers {
@@ -137,6 +132,19 @@ pub(super) fn proxy(
     }
     let limit = scope.last("client_max_body_size");
     let limit = limit.map_or(Some("1MiB".to_owned()), |it| size(it.argument(0)));
+    let is_for_subrequests = is_subrequested(server, &|named| match condition {
+        Condition::Exact(path) | Condition::Prefix(path) => *path == named,
+        Condition::Regex(regex) => {
+            *regex == exact_expression(named) || *regex == prefix_expression(named)
+        }
+    });
+    let withheld = scope.last("proxy_pass_request_body");
+    let withheld = withheld.filter(|it| it.argument(0) == "off");
+    // Subrequests have no content.
+    if let Some(withheld) = withheld.filter(|_| !is_for_subrequests) {
+        notes.add(withheld, NO_CONTENT);
+    }
+    let limit = withheld.map(|_| "0B".to_owned()).or(limit);
     if let Some(limit) = limit {
         keys.text("max_request", &limit);
     }
@@ -156,6 +164,9 @@ pub(super) fn proxy(
     route.set("proxy", keys.inline());
 }
 
+/// Why requests with content do not reach what is not to see it.
+pub(super) const NO_CONTENT: &str = "requests with content get a 413: it cannot be withheld from the server, and others are forwarded";
+
 /// Whether there is a location that servers alone lead to, by `X-Accel-Redirect`.
 ///
 /// - `within`: the server, or a location of it.
@@ -169,14 +180,21 @@ fn has_internal(server: &Directive, within: &[Directive]) -> bool {
 
 /// Whether a location is that of `auth_request` or `mirror`, whose requests routes send by themselves.
 pub(super) fn is_for_subrequests(server: &Directive, location: &Directive) -> bool {
-    fn names(block: &[Directive], path: &str) -> bool {
+    let path = location.arguments.last().map_or("", String::as_str);
+    is_subrequested(server, &|named| named == path)
+}
+
+/// Whether `auth_request` or `mirror` of the server name a location.
+///
+/// - `is_its`: whether a path is that of the location.
+fn is_subrequested(server: &Directive, is_its: &dyn Fn(&str) -> bool) -> bool {
+    fn names(block: &[Directive], is_its: &dyn Fn(&str) -> bool) -> bool {
         block.iter().any(|it| {
             let names_it = ["auth_request", "mirror"].contains(&it.name.as_str());
-            (names_it && it.argument(0) == path) || names(&it.block, path)
+            (names_it && is_its(it.argument(0))) || names(&it.block, is_its)
         })
     }
-    let path = location.arguments.last().map_or("", String::as_str);
-    names(&server.block, path)
+    names(&server.block, is_its)
 }
 
 /// The server of a URL, or the socket (`unix:/run/app.sock:/uri`), and what the location is replaced by.
@@ -501,6 +519,8 @@ fn headers(
                 }
             }
             (_, value) if is_copied(name, value) => {}
+            // There is none where the server is not to see it.
+            ("content-length", "") if scope.is("proxy_pass_request_body", "off") => {}
             (_, "$request_id") if is_field(name, "") => {
                 route.set(
                     "request_id",
@@ -535,7 +555,7 @@ pub(super) fn set_field(
         );
         return;
     }
-    let filled = with_places(value, scope, Moment::Request, None);
+    let filled = access::filled(value, scope, Moment::Request);
     match filled.filter(|_| is_field(name, value)) {
         Some(text) if text.is_empty() => set.set(name, "false"),
         Some(text) => set.text(name, &text),

@@ -36,14 +36,6 @@ pub(super) fn files(
     keys: &mut Keys,
     notes: &mut Notes,
 ) {
-    if let Some(directive) = access::requested(scope) {
-        notes.add(
-            directive,
-            "responds with 403: a service authorizes requests that are forwarded, not files",
-        );
-        access::forbid(keys);
-        return;
-    }
     let folder = scope.own("alias").or_else(|| scope.last("root"));
     if let Some(file) = folder.and_then(|folder| rewritten_file(folder, scope)) {
         let mut respond = Keys::default();
@@ -382,7 +374,7 @@ pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) 
         if is_of_service && access::requested(scope).is_some() {
             continue;
         }
-        let Some(value) = with_places(value, scope, Moment::Response, None) else {
+        let Some(value) = access::filled(value, scope, Moment::Response) else {
             notes.add(
                 directive,
                 format!("`{name}` is left out: `{value}` has a variable without a counterpart"),
@@ -459,7 +451,8 @@ pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) 
         .last("auth_basic")
         .filter(|it| it.argument(0) != "off");
     let file = scope.last("auth_basic_user_file");
-    if let (Some(realm), Some(file)) = (realm, file.filter(|it| !access::depends_on_request(it))) {
+    let file = file.filter(|it| !access::depends_on_request(it) && !access::is_open(scope));
+    if let (Some(realm), Some(file)) = (realm, file) {
         let mut auth = Keys::default();
         auth.text("realm", realm.argument(0));
         auth.text("file", file.argument(0));

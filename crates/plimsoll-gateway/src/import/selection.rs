@@ -362,11 +362,7 @@ pub(super) fn rules(scope: &Scope<'_>) -> Vec<String> {
         let file = scope.last("auth_basic_user_file").map(shown);
         rules.push(format!("{} {}", password.name, file.unwrap_or_default()));
     }
-    let others = [
-        "auth_request",
-        "proxy_pass_request_headers",
-        "proxy_pass_request_body",
-    ];
+    let others = ["auth_request", "proxy_pass_request_headers"];
     let others = others.iter().filter_map(|name| scope.last(name));
     rules.extend(others.filter(|it| access::closes(it)).map(shown));
     rules.extend(scope.find(super::fates::is_withholding).map(shown));

@@ -1,7 +1,6 @@
 //! Counters of guards and ages of keys, for `/metrics`.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use plimsoll_model::{Clock as _, MetricsText};
@@ -9,80 +8,8 @@ use plimsoll_server::Figures;
 use plimsoll_wire::SystemClock;
 
 use super::KeySource;
+use crate::guards::{GuardCounts, GuardOutcome};
 use crate::metric_names::METRICS;
-
-/// What a guard did with a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum GuardOutcome {
-    /// It has passed, with a token that was verified before.
-    Remembered,
-    /// It has passed, with a token that was verified now.
-    Verified,
-    /// It had no token.
-    Missing,
-    /// Its token was wrong.
-    Invalid,
-    /// Its token lacks a claim.
-    Forbidden,
-    /// There were no keys.
-    Unavailable,
-}
-
-impl GuardOutcome {
-    const ALL: [Self; 6] = [
-        Self::Remembered,
-        Self::Verified,
-        Self::Missing,
-        Self::Invalid,
-        Self::Forbidden,
-        Self::Unavailable,
-    ];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Remembered => "remembered",
-            Self::Verified => "verified",
-            Self::Missing => "missing",
-            Self::Invalid => "invalid",
-            Self::Forbidden => "forbidden",
-            Self::Unavailable => "unavailable",
-        }
-    }
-}
-
-/// Workers that count apart from each other; of more, several share their counters.
-const SLOTS: usize = 32;
-
-/// What the guard of a route did.
-#[derive(Debug)]
-pub(crate) struct GuardCounts([Slot; SLOTS]);
-
-/// The counters of a worker, on lines of memory of their own.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Slot([AtomicU64; GuardOutcome::ALL.len()]);
-
-impl Default for GuardCounts {
-    fn default() -> Self {
-        Self(std::array::from_fn(|_| Slot::default()))
-    }
-}
-
-impl GuardCounts {
-    /// - `worker`: its number.
-    pub(crate) fn count(&self, worker: usize, outcome: GuardOutcome) {
-        if let Some(slot) = self.0.get(worker % SLOTS) {
-            slot.0[outcome as usize].fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    fn total(&self, outcome: GuardOutcome) -> u64 {
-        let slots = self.0.iter();
-        slots
-            .map(|slot| slot.0[outcome as usize].load(Ordering::Relaxed))
-            .sum()
-    }
-}
 
 /// The guards of an engine by their kind and the name of the route; outlives reloads.
 #[derive(Debug, Default)]

@@ -14,7 +14,8 @@ use url::Url;
 
 use super::seal::Kind;
 use super::{OidcPlan, page, session};
-use crate::jwt::{GuardOutcome, seconds};
+use crate::guards::GuardOutcome;
+use crate::jwt::seconds;
 
 /// How long a sign-in may take, in seconds.
 const SIGN_IN: u64 = 600;

@@ -42,6 +42,16 @@ proxy = { to = "http://10.0.0.1", cache = true, split = { "http://10.0.0.9" = 10
 path = "/h"
 proxy = { to = "http://10.0.0.1", headers = { X-A = "1", x-a = "2", X-B = false, x-b = "{client}" }, auth = { to = "http://10.0.0.2", headers = { X-C = "1", x-c = "2" } } }
 
+[[route]]
+path = "/i"
+auth = { copy = "content-length", trust = "x", relay = "no" }
+respond = {}
+
+[[route]]
+path = "/j"
+auth = { to = "gone", headers = { x-user = "{auth:a/b}" } }
+respond = {}
+
 [upstream.api]
 servers = ["http://10.0.0.1:80", { url = "http://10.0.0.1", weight = 2 }, "http://10.0.0.2/path", "unix:run/app.sock"]
 balance = "fastest"
@@ -109,6 +119,12 @@ balance = "maglev"
         "route[8].proxy.headers.x-a: `X-A` and `x-a` are the same header field",
         "route[8].proxy.headers.x-b: `X-B` and `x-b` are the same header field",
         "route[8].proxy.auth.headers.x-c: `X-C` and `x-c` are the same header field",
+        "route[9].auth: `to` is missing",
+        "route[9].auth.copy: `content-length` is not a field that can be copied",
+        "route[9].auth.trust: `x` is not a network",
+        "route[9].auth.relay: ",
+        "route[10].auth.to: there is no upstream `gone`",
+        "route[10].auth.headers.x-user: `{auth:a/b}` does not name a field",
         "upstream.api.servers[2].url: the server is given twice",
         "upstream.api.servers[3]: a server is a scheme, a host and a port",
         "upstream.api.balance: `fastest` is not a balancer",
@@ -170,7 +186,7 @@ panic_threshold = 50
 address = "127.0.0.1:0"
 [[route]]
 prefix = "/a"
-proxy = {{ to = "all", response_timeout = "2s", idle_timeout = "3s", timeout = "4s", strip = true, path = "/v1", host = "server", forwarded = "none", trust = ["10.0.0.0/8"], headers = {{ x-a = "1", cookie = false }}, rewrite = {{ from = "^/a", to = "/b" }}, max_request = "1MiB", max_response = "1MiB", error_pages = {{ 502 = {{ body = "b", type = "text/plain", status = 503 }}, 5xx = {{ file = "Cargo.toml" }} }}, intercept_errors = true, grpc_health = true, split = {{ least = 5, "http://10.0.0.8" = 1 }}, split_cookie = "variant", mirror = {{ to = "least", share = 5 }}, fault = {{ delay = "1ms", delay_share = 1, abort = 503, abort_share = 1 }}, auth = {{ to = "http://10.0.0.7/check", path = "/x", headers = {{ x-a = "{{client}}", cookie = false }}, copy = ["x-user"], to_client = ["x-level"] }} }}
+proxy = {{ to = "all", response_timeout = "2s", idle_timeout = "3s", timeout = "4s", strip = true, path = "/v1", host = "server", forwarded = "none", trust = ["10.0.0.0/8"], headers = {{ x-a = "1", cookie = false }}, rewrite = {{ from = "^/a", to = "/b" }}, max_request = "1MiB", max_response = "1MiB", error_pages = {{ 502 = {{ body = "b", type = "text/plain", status = 503 }}, 5xx = {{ file = "Cargo.toml" }} }}, intercept_errors = true, grpc_health = true, split = {{ least = 5, "http://10.0.0.8" = 1 }}, split_cookie = "variant", mirror = {{ to = "least", share = 5 }}, fault = {{ delay = "1ms", delay_share = 1, abort = 503, abort_share = 1 }}, auth = {{ to = "http://10.0.0.7/check", path = "/x", headers = {{ x-a = "{{client}}", cookie = false }}, copy = ["x-user"], to_client = ["x-level"], relay = false }} }}
 [[route]]
 prefix = "/c"
 proxy = {{ to = "all", rewrite = [{{ from = "a", to = "/b" }}], mirror = "least", cache = true }}
@@ -186,6 +202,7 @@ jwt = {{ issuer = ["https://id.test"], audience = "a", jwks = "https://id.test/k
 respond = {{}}
 [[route]]
 prefix = "/g"
+auth = {{ to = "all", path = "/x", headers = {{ x-a = "{{client}}", cookie = false }}, copy = ["x-user"], to_client = ["x-level"], relay = false, trust = ["10.0.0.0/8"] }}
 jwt = {{ issuer = "https://id.test", audience = false, jwks = {{ keys = [{{ kty = "OKP", crv = "Ed25519", x = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" }}] }} }}
 respond = {{}}
 [[route]]

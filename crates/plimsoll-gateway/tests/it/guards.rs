@@ -3,13 +3,16 @@
 use bytes::Bytes;
 use plimsoll_client::forward::Speaks;
 use plimsoll_testkit::http::{HttpResponse, talk};
-use plimsoll_testkit::{IdentityProvider, Origin};
+use plimsoll_testkit::{IdentityProvider, Origin, Script};
 
 use crate::client::post;
 use crate::server::Served;
 
 /// The keys of each guard, for a route that clients without credentials are kept out of.
-fn guards(provider: &IdentityProvider) -> Vec<(&'static str, String)> {
+///
+/// - `service`: a service that authorizes, and refuses.
+fn guards(provider: &IdentityProvider, service: &Origin) -> Vec<(&'static str, String)> {
+    let asked = service.url("/check");
     let issuer = provider.url();
     let hash = "$apr1$saltsalt$LrttParrLPdxvgutaSXWJ0";
     vec![
@@ -25,6 +28,13 @@ fn guards(provider: &IdentityProvider) -> Vec<(&'static str, String)> {
             "oidc",
             format!(
                 "oidc = {{ issuer = \"{issuer}\", client_id = \"a\", url = \"https://a.test\" }}"
+            ),
+        ),
+        ("auth", format!("auth = {{ to = \"{asked}\" }}")),
+        (
+            "auth, or else basic_auth",
+            format!(
+                "auth = {{ to = \"{asked}\" }}\nsatisfy = \"any\"\nbasic_auth = {{ users = {{ ann = \"{hash}\" }} }}"
             ),
         ),
         (
@@ -48,6 +58,9 @@ fn nothing_of_a_refused_request_reaches_the_action() {
         IdentityProvider::new("https://a.test/oidc/callback"),
         Origin::hello(),
     );
+    let service = Origin::scripted(Script::serve(
+        "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer\r\nContent-Length: 0\r\n\r\n",
+    ));
     let basic = "Authorization: Basic YW5uOndyb25n\r\n";
     let bearer = "Authorization: Bearer a.b.c\r\n";
     let requests = [
@@ -87,7 +100,7 @@ fn nothing_of_a_refused_request_reaches_the_action() {
             "\r\n",
         ),
     ];
-    for (name, keys) in guards(&provider) {
+    for (name, keys) in guards(&provider, &service) {
         let served = Served::routes(&format!(
             "[[route]]\n{keys}\nproxy = \"{}\"\n",
             origin.url("")

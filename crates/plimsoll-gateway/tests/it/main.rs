@@ -6,6 +6,8 @@ mod admin_page;
 
 mod allocations;
 
+mod authorizing;
+
 mod balancing;
 
 mod buffering;

@@ -84,10 +84,20 @@ pub struct GuardContext<'a> {
     pub identity: &'a str,
     /// State that survives a reload.
     pub states: &'a SharedStates,
+    /// The maps of the file, for texts with places.
+    pub maps: &'a Maps,
     /// The counters of the server.
     pub counters: &'a Arc<Counters>,
     /// Receives notices while it is served.
     pub notices: &'a Notices,
+    pub(super) sections: &'a Sections,
+}
+
+impl GuardContext<'_> {
+    /// The compiled section of that key, if it is of this type.
+    pub fn section<T: Any + Send + Sync>(&self, key: &str) -> Option<Arc<T>> {
+        section(self.sections, key)
+    }
 }
 
 /// A protocol other than HTTP for a `[[listen]]`, of another crate, by its key there.
@@ -125,8 +135,12 @@ pub struct Listened<'a> {
 impl Listened<'_> {
     /// The compiled section of that key, if it is of this type.
     pub fn section<T: Any + Send + Sync>(&self, key: &str) -> Option<Arc<T>> {
-        Arc::clone(self.sections.get(key)?).downcast().ok()
+        section(self.sections, key)
     }
+}
+
+fn section<T: Any + Send + Sync>(sections: &Sections, key: &str) -> Option<Arc<T>> {
+    Arc::clone(sections.get(key)?).downcast().ok()
 }
 
 /// The compiled sections of a file, by key.
@@ -191,7 +205,22 @@ impl Mounted<'_> {
 
     /// The compiled section of that key, if it is of this type.
     pub fn section<T: Any + Send + Sync>(&self, key: &str) -> Option<Arc<T>> {
-        Arc::clone(self.sections.get(key)?).downcast().ok()
+        section(self.sections, key)
+    }
+
+    /// The same place for a part of the action that guards have too.
+    pub fn as_guard(&self) -> GuardContext<'_> {
+        GuardContext {
+            paths: self.paths,
+            prefix: self.prefix,
+            name: self.name,
+            identity: self.identity,
+            states: self.states,
+            maps: self.maps,
+            counters: self.counters,
+            notices: self.notices,
+            sections: self.sections,
+        }
     }
 }
 

@@ -24,8 +24,10 @@ pub(super) fn guards(
         name: placement.called,
         identity: placement.identity,
         states: &context.compiler.states,
+        maps: &context.maps,
         counters: &context.compiler.counters,
         notices: &context.compiler.notices,
+        sections: &context.sections,
     };
     let kinds = context.compiler.guards.iter();
     let guards = kinds.filter_map(|kind| {

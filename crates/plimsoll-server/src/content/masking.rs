@@ -7,14 +7,14 @@ use serde_json::Value;
 /// at an authority, and keys in the configuration, which may have their private part.
 const SECRET_TABLES: [&str; 3] = ["users", "external_account", "keys"];
 
-/// A table about tokens, or several, which hold none.
-const OPEN_TABLE: &str = "jwt";
+/// Tables about tokens, or several, which hold none, and about a service that authorizes.
+const OPEN_TABLES: [&str; 2] = ["jwt", "auth"];
 
 /// Whether the value at `key` is secret, or each text below it.
 ///
 /// - `is_secret`: whether the table that it is in is.
 pub(super) fn is_secret_value(key: &str, value: &Value, is_secret: bool) -> bool {
-    let is_open = key == OPEN_TABLE && (value.is_object() || value.is_array());
+    let is_open = OPEN_TABLES.contains(&key) && (value.is_object() || value.is_array());
     is_secret || (is_secret_name(key) && !is_open) || SECRET_TABLES.contains(&key)
 }
 

@@ -1,7 +1,7 @@
 //! A request as actions see it, over whatever protocol it came.
 
 use std::any::Any;
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -92,6 +92,22 @@ pub(crate) struct Notes {
     pub(crate) upstream: Option<UpstreamNote>,
     /// Routes and paths that it was led to after the first.
     pub(crate) led: Vec<Arc<str>>,
+    /// Its content, while guards are asked of which one is enough.
+    pub(crate) apart: Option<Rc<ContentApart>>,
+}
+
+/// The content of a request whose guards each get it without, since one of several is to let it pass.
+#[derive(Debug)]
+pub(crate) struct ContentApart {
+    source: RefCell<ContentSource>,
+    is_admitted: Cell<bool>,
+}
+
+impl ContentApart {
+    /// Whether the request has got it back.
+    pub(crate) fn is_admitted(&self) -> bool {
+        self.is_admitted.get()
+    }
 }
 
 /// What a token or a session proves about the sender of a request, by the names of its claims.
@@ -488,6 +504,35 @@ impl<'a> Request<'a> {
         }
     }
 
+    /// The same as [`into_owned`](Self::into_owned) with its content apart: what is asked may keep the request, and does not
+    /// consume it. [`with_content_back`](Self::with_content_back) ends that.
+    pub(crate) fn with_content_apart(self) -> (OwnedRequest, Rc<ContentApart>) {
+        let request = self.into_owned();
+        let apart = Rc::new(ContentApart {
+            source: RefCell::new(request.content.source.take()),
+            is_admitted: Cell::new(false),
+        });
+        let notes = &request.content.notes;
+        notes.borrow_mut().apart = Some(Rc::clone(&apart));
+        (request, apart)
+    }
+
+    /// The same with the content that was kept apart.
+    pub(crate) fn with_content_back(self) -> OwnedRequest {
+        let withheld = self.withheld_trailers();
+        let apart = self.content.latest().notes.borrow_mut().apart.take();
+        let request = self.into_owned();
+        if let Some(apart) = apart {
+            apart.is_admitted.set(true);
+            let source = match apart.source.take() {
+                ContentSource::Kept(body) => ContentSource::Kept(body.withholding(withheld)),
+                other => other,
+            };
+            request.content.source.replace(source);
+        }
+        request
+    }
+
     /// Every field, in memory of its own.
     pub fn field_list(&self) -> FieldList {
         let fields = self.fields.marked();
@@ -552,6 +597,11 @@ impl<'a> Request<'a> {
     /// Notes what is proved about the sender, for places.
     pub fn proves(&self, claims: Rc<dyn ProvedClaims>) {
         self.content.latest().notes.borrow_mut().claims = Some(claims);
+    }
+
+    /// What is [proved](Self::proves) about the sender so far.
+    pub fn claims(&self) -> Option<Rc<dyn ProvedClaims>> {
+        self.content.latest().notes.borrow().claims.clone()
     }
 
     /// Whether anything is [proved](Self::proves) about the sender: a response may be for it alone, although the request

@@ -20,4 +20,10 @@ pub trait RequestGuard: fmt::Debug + Send + Sync {
     fn own_fields(&self) -> Vec<HeaderName> {
         Vec::new()
     }
+
+    /// Whether it alone is enough where `satisfy` is `"any"`, as addresses are; those that are not are enough together,
+    /// with the password.
+    fn is_enough(&self) -> bool {
+        false
+    }
 }

@@ -98,13 +98,14 @@ static FIXED: [(&str, Place); 54] = [
 ];
 
 /// Places whose name has a name of the user's behind a colon, or a number in brackets.
-const NAMED: [&str; 8] = [
+const NAMED: [&str; 9] = [
     "header:NAME",
     "cookie:NAME",
     "query:NAME",
     "response:NAME",
     "response.cookie:NAME",
     "jwt.claim:NAME",
+    "auth:NAME",
     "map:NAME",
     "path[1]",
 ];
@@ -204,6 +205,8 @@ pub(super) fn read(text: &str) -> Result<Name<'_>, UnknownPlace> {
             Place::ClientCertificate(CertificatePart::Forwarded(parts))
         }
         "jwt.claim" => Place::Claim(Cow::Owned(name.to_owned())),
+        // Under the whole name, so that it is none of a token.
+        "auth" => Place::Claim(Cow::Owned(format!("auth:{}", field()?))),
         "map" => return Ok(Name::Map(name)),
         _ => return Err(unknown()),
     }))

@@ -28,6 +28,8 @@ mod traefik_import;
 
 mod caddy_import;
 
+mod authorizing;
+
 #[cfg(target_os = "linux")]
 mod side_by_side;
 

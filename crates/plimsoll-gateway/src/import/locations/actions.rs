@@ -87,7 +87,7 @@ pub(super) fn server_route(
     let scope = &scope.within(&block);
     match scope.own("return").or_else(|| server.last("return")) {
         Some(directive) => returned(directive, None, scope, &mut keys, notes),
-        None if access::close(scope, &mut keys, notes) => {}
+        None if access::close(scope, &mut keys, upstreams, notes) => {}
         None if self::tried(&condition, server, scope, &mut keys, upstreams, notes) => {}
         None => files(&condition, scope, &mut keys, notes),
     }
@@ -120,7 +120,7 @@ fn action(
         returned(directive, groups, scope, keys, notes);
         return;
     }
-    if access::close(scope, keys, notes) {
+    if access::close(scope, keys, upstreams, notes) {
         return;
     }
     if let Some(directive) = scope.own("proxy_pass").or_else(|| scope.own("grpc_pass")) {

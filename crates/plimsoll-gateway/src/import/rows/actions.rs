@@ -148,10 +148,10 @@ impl Action {
             keys.inherit(&answer("501", "not translated\n"));
             return;
         }
-        match (&self.response, &passed.auth) {
-            (Response::Proxy(proxy), auth) => {
+        match &self.response {
+            Response::Proxy(proxy) => {
                 let mut proxy = proxy.clone();
-                if let Some(auth) = auth {
+                if let Some(auth) = &passed.auth {
                     proxy.set("auth", auth.clone());
                 }
                 if let Some(most) = &passed.max_request {
@@ -163,16 +163,18 @@ impl Action {
                     None => keys.set("proxy", proxy.inline()),
                 }
             }
-            // A service authorizes requests that are forwarded alone.
-            (_, Some(_)) => keys.inherit(&answer("403", "")),
-            (Response::Files(files, leads), None) => {
+            Response::Files(files, leads) => {
                 keys.set("files", files.inline());
                 if let Some(name) = leads {
                     let lead = format!("{{ to = {}, status = \"own\" }}", toml_string(name));
                     keys.set("on_status", format!("{{ 404 = {lead}, 405 = {lead} }}"));
                 }
             }
-            (Response::Other(other), None) => keys.inherit(other),
+            Response::Other(other) => keys.inherit(other),
+        }
+        let is_forwarded = matches!(self.response, Response::Proxy(_));
+        if let Some(auth) = passed.auth.as_ref().filter(|_| !is_forwarded) {
+            keys.set("auth", auth.clone());
         }
         keys.inherit(&passed.keys);
         for (key, fields) in [

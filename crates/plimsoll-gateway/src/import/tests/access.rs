@@ -40,19 +40,19 @@ fn what_is_closed_stays_closed() {
             "prefix = \"/office/\"\nrespond = { status = 403",
             "prefix = \"/either/\"\nproxy = { to = \"http://127.0.0.1:6\"",
             "basic_auth",
-            "prefix = \"/other/\"\nproxy = { auth = { to = \"http://10.0.0.8/plain-check\" }",
-            "prefix = \"/files/\"\nrespond = { status = 403",
+            "prefix = \"/other/\"\nauth = { to = \"http://10.0.0.8/plain-check\", relay = false, trust = [\"10.0.0.0/8\"] }\nproxy",
+            "prefix = \"/files/\"\nauth = { to = \"sso\", path = \"/api/verify\", relay = false, trust = [\"10.0.0.0/8\"] }\nfiles",
             "prefix = \"/lost/\"\nrespond = { status = 403",
             "prefix = \"/read/\"\nmethod = [\"GET\", \"HEAD\"]\nproxy",
             "prefix = \"/read/\"\nrespond = { status = 403",
-            "prefix = \"/app/\"\nproxy = { auth = { to = \"sso\", path = \"/api/verify\", copy = [\"remote-user\"] }",
+            "prefix = \"/app/\"\nauth = { to = \"sso\", path = \"/api/verify\", relay = false, copy = [\"remote-user\"], trust = [\"10.0.0.0/8\"] }\nproxy",
             "forwarded = \"x\", trust = [\"10.0.0.0/8\"]",
         ],
         &[
             "auth_request: the service gets the fields of the request",
             "auth_request: the service gets the fields of the request",
             "auth_request: responds with 403: `/nowhere` does not forward",
-            "auth_request: responds with 403: a service authorizes requests that are forwarded",
+            "auth_request: the service gets the fields of the request",
             "deny: responds with 403 to every client: `set_real_ip_from` is translated for all",
             "deny: responds with 403 to every client: `set_real_ip_from` is translated for all",
             "deny: every client needs the password: `set_real_ip_from`",
@@ -161,12 +161,11 @@ fn servers_never_get_a_field_as_the_client_sent_it_where_nginx_sets_it() {
         }
         "#,
         &[
-            "copy = [\"x-auth-request-user\"], headers = { X-Client-Verify = \"{tls.client.verified}\" } }",
-            "headers = { X-Auth-User = false, X-Remote-User = \"{user}\", X-Empty = false, X-Odd = false }",
+            "auth = { to = \"app\", path = \"/ask\", relay = false, copy = [\"x-auth-request-user\"], headers = { X-Client-Verify = \"{tls.client.verified}\" } }",
+            "headers = { X-Auth-User = \"{auth:x-auth-request-user}\", X-Remote-User = \"{user}\", X-Empty = false, X-Odd = false }",
         ],
         &[
             "auth_request: the service gets the fields of the request",
-            "proxy_set_header: servers get no `X-Auth-User`: `$user` has no counterpart",
             "proxy_set_header: servers get no `X-Odd`",
         ],
     );
@@ -194,5 +193,100 @@ fn an_address_or_a_password_is_enough_by_satisfy() {
             "prefix = \"/both/\"\naddresses = { allow = [\"10.0.0.0/8\"] }\nproxy",
         ],
         &[],
+    );
+}
+
+#[test]
+fn a_service_authorizes_files_as_well_and_constants_are_no_service() {
+    check(
+        r#"
+        upstream sso { server 10.0.0.9:9091; }
+        server {
+            listen 80;
+            root /srv;
+            proxy_set_header X-Site shop;
+            location = /check {
+                proxy_pass http://sso;
+                proxy_pass_request_body off;
+                proxy_set_header Content-Length "";
+            }
+            location = /open { return 204; }
+            location = /never { return 401; }
+            location = /odd { return 404; }
+            location /docs/ {
+                auth_request /check;
+                auth_request_set $user $upstream_http_remote_user;
+                add_header X-User $user;
+            }
+            location /moved/ { auth_request /check; return 301 /new/; }
+            location /all/ { auth_request /open; }
+            location /none/ { auth_request /never; }
+            location /fault/ { auth_request /odd; }
+            location /upload/ { proxy_pass http://sso; proxy_pass_request_body off; }
+            location /php/ { auth_request /check; fastcgi_pass 10.0.0.7:9000; fastcgi_param REMOTE_USER "<$user>"; }
+        }
+        "#,
+        &[
+            "path = \"/check\"\nproxy = { to = \"sso\", host = \"sso\", forwarded = \"none\", max_request = \"0B\" }",
+            "prefix = \"/upload/\"\nproxy = { to = \"sso\", host = \"sso\", forwarded = \"none\", headers = { X-Site = \"shop\" }, max_request = \"0B\" }",
+            "prefix = \"/moved/\"\nredirect",
+            "prefix = \"/fault/\"\nrespond = { status = 500, body",
+            "prefix = \"/docs/\"\nauth = { to = \"sso\", path = \"/check\", relay = false, copy = [\"remote-user\"] }\nfiles = { root = \"/srv/docs\", optional = true }",
+            "add = { X-User = \"{auth:remote-user}\" }",
+            "prefix = \"/none/\"\nrespond = { status = 401, body",
+            "prefix = \"/all/\"\nfiles = { root = \"/srv/all\", optional = true }",
+            "prefix = \"/php/\"\nauth = { to = \"sso\", path = \"/check\", relay = false }\nproxy",
+            "REMOTE_USER = \"<{auth:remote-user}>\"",
+        ],
+        &[
+            "nginx.conf:16: auth_request: the service gets the fields of the request",
+            "nginx.conf:24: proxy_pass_request_body: requests with content get a 413",
+            "nginx.conf:25: auth_request: the service gets the fields of the request",
+        ],
+    );
+}
+
+#[test]
+fn a_service_is_one_of_those_that_are_enough_by_satisfy() {
+    check(
+        r"
+        server {
+            listen 80;
+            satisfy any;
+            location = /check { internal; proxy_pass http://10.0.0.9; }
+            location = /open { return 204; }
+            location = /never { return 403; }
+            location /address/ { allow 10.0.0.0/8; deny all; auth_request /check; proxy_pass http://127.0.0.1:1; }
+            location /nobody/ { deny all; auth_request /check; proxy_pass http://127.0.0.1:2; }
+            location /password/ {
+                auth_basic x; auth_basic_user_file /etc/htpasswd; auth_request /check; proxy_pass http://127.0.0.1:3;
+            }
+            location /everybody/ {
+                allow all; auth_basic x; auth_basic_user_file /etc/htpasswd; auth_request /check; proxy_pass http://127.0.0.1:4;
+            }
+            location /opened/ { deny all; auth_basic x; auth_basic_user_file /etc/htpasswd; auth_request /open; proxy_pass http://127.0.0.1:5; }
+            location /only/ { auth_basic x; auth_basic_user_file /etc/htpasswd; auth_request /never; proxy_pass http://127.0.0.1:6; }
+            location /at/ { allow 10.0.0.0/8; deny all; auth_request /never; proxy_pass http://127.0.0.1:7; }
+            location /lost/ { auth_basic x; auth_basic_user_file /etc/htpasswd; auth_request /nowhere; proxy_pass http://127.0.0.1:8; }
+        }
+        ",
+        &[
+            "prefix = \"/everybody/\"\nproxy = { to = \"http://127.0.0.1:4\", host = \"127.0.0.1:4\", forwarded = \"none\", max_request = \"1MiB\" }\nresponse_headers = { rewrite = [{ name = \"location\", from = \"^http://127\\\\.0\\\\.0\\\\.1:4/\", to = \"/\" }] }\n\n",
+            "prefix = \"/password/\"\nsatisfy = \"any\"\nauth = { to = \"http://10.0.0.9/check\", relay = false }\nproxy",
+            "basic_auth",
+            "prefix = \"/address/\"\naddresses = { allow = [\"10.0.0.0/8\"] }\nsatisfy = \"any\"\nauth = ",
+            "prefix = \"/nobody/\"\nauth = ",
+            "prefix = \"/opened/\"\nproxy = { to = \"http://127.0.0.1:5\", host = \"127.0.0.1:5\", forwarded = \"none\", max_request = \"1MiB\" }\nresponse_headers = { rewrite = [{ name = \"location\", from = \"^http://127\\\\.0\\\\.0\\\\.1:5/\", to = \"/\" }] }\n\n",
+            "prefix = \"/only/\"\nproxy",
+            "basic_auth",
+            "prefix = \"/lost/\"\nrespond = { status = 403",
+            "prefix = \"/at/\"\naddresses = { allow = [\"10.0.0.0/8\"] }\nproxy",
+        ],
+        &[
+            "nginx.conf:8: auth_request: the service gets the fields of the request",
+            "nginx.conf:9: auth_request: the service gets the fields of the request",
+            "nginx.conf:11: auth_request: the service gets the fields of the request",
+            "nginx.conf:19: auth_request: responds with 403: `/nowhere` does not forward",
+        ],
     );
 }

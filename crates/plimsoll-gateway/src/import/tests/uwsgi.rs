@@ -33,7 +33,7 @@ fn applications_behind_uwsgi_keep_their_parameters() {
         }
         ",
         &[
-            "status = 501",
+            "prefix = \"/string/\"\nproxy = { to = \"http://127.0.0.1:9000\", protocol = \"uwsgi\", uwsgi = { parameters = { DOCUMENT_ROOT = \"/srv/site/\" } }, max_request = \"0B\" }",
             "on_status = { 400 = { to = \"@app (nginx.conf:22)\", status = \"own\" }, 404",
             "proxy = { to = \"http://127.0.0.1:9000\", protocol = \"uwsgi\", response_timeout = \"300s\", idle_timeout = \"300s\", uwsgi = { parameters = { DOCUMENT_ROOT = \"/srv/site/\" }, modifier1 = 30, modifier2 = 2 }, max_request = \"75MiB\" }",
             "proxy = { to = \"unix:/run/own.sock\", protocol = \"uwsgi\", uwsgi = { parameters = { SCRIPT_NAME = \"/own\", REMOTE_USER = \"{user}\" } }, max_request = \"75MiB\" }",
@@ -48,7 +48,7 @@ fn applications_behind_uwsgi_keep_their_parameters() {
             "nginx.conf:19: uwsgi_modifier1: left out: it is no number from 0 to 255",
             "nginx.conf:21: uwsgi_pass: responds with 502: `$backend` is not a server",
             "nginx.conf:24: uwsgi_string: left out",
-            "nginx.conf:24: uwsgi_pass_request_body: responds with 501",
+            "nginx.conf:24: uwsgi_pass_request_body: requests with content get a 413",
         ],
     );
 }
