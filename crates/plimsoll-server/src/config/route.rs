@@ -454,7 +454,7 @@ fn respond(mut table: Table<'_>, context: &Context<'_>) -> Option<ActionPlan> {
         (Some(body), _) => Some(Bytes::from(body)),
         (None, Some(file)) => match content(&file, may_be_missing, context) {
             Some(Content::There(bytes)) => Some(bytes),
-            Some(Content::Missing) => return missing(table),
+            Some(Content::Missing) => return Some(missing(table)),
             None => None,
         },
         (None, None) => Some(Bytes::new()),
@@ -533,15 +533,15 @@ fn content(file: &Value<'_>, may_be_missing: bool, context: &Context<'_>) -> Opt
 }
 
 /// The response in place of a file that is not there.
-fn missing(mut table: Table<'_>) -> Option<ActionPlan> {
+fn missing(mut table: Table<'_>) -> ActionPlan {
     // Its other keys are of no use then.
     table.rest();
     table.finish();
-    Some(ActionPlan::Respond {
+    ActionPlan::Respond {
         status: StatusCode::NOT_FOUND,
         fields: HeaderMap::new(),
         content: Bytes::from_static(b"not found\n"),
-    })
+    }
 }
 
 /// Notes what is wrong with a target, with the place that was probably meant.
