@@ -164,7 +164,7 @@ pub enum ToAgents {
         at_us: BTreeMap<String, u64>,
         /// The same moment in microseconds since 1970, for a coordinator that goes on with the run.
         unix_us: u64,
-        /// What came of the work before the start.
+        /// The result of the work before the start.
         set_up: SetUp,
     },
     /// The coordinator is there.

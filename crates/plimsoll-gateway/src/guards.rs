@@ -7,17 +7,17 @@ use plimsoll_server::{Answer, Outcome};
 /// What a guard did with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GuardOutcome {
-    /// It has passed, with a token that was verified before.
+    /// Passed, with a token that was verified before.
     Remembered,
-    /// It has passed, with a token that was verified now, or by the service that was asked.
+    /// Passed, with a token that was verified now, or authorized by the service.
     Verified,
-    /// It had no token, or the user is to sign in.
+    /// Rejected: it had no token, or the user has to sign in.
     Missing,
-    /// Its token was wrong, or the request to the service.
+    /// Rejected: its token is invalid, or the service responded with a client error.
     Invalid,
-    /// Its token lacks a claim, or the service keeps the user out.
+    /// Rejected: its token lacks a claim, or the service responded with 403.
     Forbidden,
-    /// There were no keys, or the service did not decide.
+    /// Rejected: there are no keys, or the service is unavailable.
     Unavailable,
 }
 

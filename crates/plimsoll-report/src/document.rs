@@ -127,7 +127,7 @@ impl SummaryDocument {
     /// The document of `run`.
     pub fn from_summary(run: &RunSummary) -> Self {
         let by_status = run.latency.by_status();
-        let share = GeneratorShare::of_run(run);
+        let share = GeneratorShare::from_run(run);
         let times = |times: &Times| TimesDocument::with_share(times.view(), share.as_ref());
         Self {
             schema: Self::SCHEMA.to_owned(),

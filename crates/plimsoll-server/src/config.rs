@@ -58,7 +58,7 @@ use crate::engine::inherited::Inherited;
 use crate::middleware::OwnFields;
 use crate::observe::admin::{AdminApis, AdminPath, ChangeQueue};
 use crate::observe::audit::AuditLog;
-use crate::observe::notice::Notices;
+use crate::observe::notice::{Notice, Notices, Severity};
 use crate::place::Maps;
 use crate::route::{AllRoutes, RouteLink, Routes};
 use crate::worker::context::WorkerContext;
@@ -243,6 +243,12 @@ impl Compiler {
             .zip(&names_of_routes)
             .filter_map(|(table, name)| route::compile(table, name.clone(), &context, &known))
             .collect();
+        let chosen = || routes.iter().filter_map(|route| route.logs.as_deref());
+        for name in LogPlan::unused(&logs, chosen().flatten()) {
+            let message = format!("gets no requests: no route has log = \"{name}\"");
+            let notice = Notice::new(Severity::Warning, message).about(format!("log `{name}`"));
+            self.notices.report(&notice);
+        }
         let routing = Routing::new(routes, counters);
         if tables.is_empty() {
             root.missing("listen", "at least one [[listen]] says where to listen");

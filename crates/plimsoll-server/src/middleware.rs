@@ -98,7 +98,8 @@ pub struct Middleware {
     pub basic_auth: Option<Arc<BasicAuth>>,
     /// Guards of other crates, the outermost first.
     pub guards: Vec<Arc<dyn RequestGuard>>,
-    /// One is enough: of addresses, of each guard that says so, and of certificates, passwords and the other guards together.
+    /// One of these is enough: the address, a guard that [is enough](RequestGuard::is_enough), or the certificate, the password and
+    /// the other guards together.
     pub any_suffices: bool,
     /// Changes header fields of requests.
     pub request_headers: Option<Arc<HeaderRules>>,
@@ -214,7 +215,7 @@ impl Middleware {
         self.client_certificate.is_some() || self.basic_auth.is_some() || !self.guards.is_empty()
     }
 
-    /// `inner` for those who show what every guard wants, or else what one wants that is enough.
+    /// `inner` for clients that pass all guards, or one that is enough.
     fn guarded(&self, worker: Option<&WorkerContext>, inner: &Rc<dyn Action>) -> Rc<dyn Action> {
         let is_enough = |guard: &&Arc<dyn RequestGuard>| self.any_suffices && guard.is_enough();
         let (enough, others): (Vec<_>, Vec<_>) = self.guards.iter().partition(is_enough);
@@ -234,7 +235,7 @@ impl Middleware {
         })
     }
 
-    /// `inner` for those who show what the certificate, the password and all these guards want.
+    /// `inner` for clients that pass the certificate, the password and all these guards.
     fn guarded_by_all(
         &self,
         worker: Option<&WorkerContext>,

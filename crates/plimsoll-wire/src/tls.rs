@@ -12,6 +12,8 @@ mod identities;
 
 mod key_log;
 
+mod key_pair;
+
 mod roots;
 
 mod pem;

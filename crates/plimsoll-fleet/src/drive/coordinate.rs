@@ -116,7 +116,7 @@ pub enum FleetError {
     /// The log cannot be understood.
     #[error(transparent)]
     Delivered(#[from] MessageError),
-    /// What came before the start cannot be taken over.
+    /// A run that has not started cannot be taken over.
     #[error("the run cannot go on")]
     SetUp(#[source] UnionError),
 }
@@ -128,7 +128,7 @@ pub struct FoundRun {
     pub order: RunOrder,
     /// When it started.
     pub started: SystemTime,
-    /// What came of the work before that.
+    /// The result of the work before the start.
     pub set_up: SetUp,
     /// Whether it was stopped before its time.
     pub is_stopping: bool,

@@ -21,9 +21,9 @@ pub(super) const KIND: GuardKind = GuardKind {
 
 /// Subrequests have no parameters.
 const NO_SUBREQUESTS: &str =
-    "servers that speak FastCGI or uwsgi are not asked who may pass: name one that speaks HTTP";
+    "servers that speak FastCGI or uwsgi cannot authorize requests: name a server that speaks HTTP";
 
-/// What `auth` of `proxy` has, and `trust`, which there is a key of `proxy`.
+/// The keys of `auth` in `proxy`, and `trust`, which in `proxy` stands beside `auth`.
 fn compile(value: Value<'_>, context: &GuardContext<'_>) -> Option<Arc<dyn RequestGuard>> {
     let mut table = value.table()?;
     let trusted = match table.take_value("trust") {

@@ -56,7 +56,7 @@ pub(super) struct Authorized {
 }
 
 impl Authorized {
-    /// The changes of the request: what the service says of the fields that it alone sets.
+    /// Edits of the request: the fields that only the service may set.
     fn edits(&self, copied: &[HeaderName]) -> FieldEdits {
         let edits = copied.iter().cloned();
         let edits = edits.fold(FieldEdits::new(), FieldEdits::remove);
@@ -102,7 +102,7 @@ impl ProvedClaims for Identity {
     }
 }
 
-/// Asks a service whether a request may be answered.
+/// Sends subrequests to the service that authorizes requests.
 pub(super) struct Authorizer {
     pub(super) plan: AuthorizePlan,
     pub(super) upstream: Rc<Upstream>,
@@ -110,7 +110,7 @@ pub(super) struct Authorizer {
     pub(super) worker: usize,
 }
 
-/// The guard `auth`: a service decides about each request, whatever answers it.
+/// The guard `auth`: a service authorizes each request, for every action.
 #[derive(Debug)]
 pub(crate) struct AuthorizeGuard {
     /// By which the fields that the service sees are put together; it has an [`AuthorizePlan`].
@@ -156,7 +156,7 @@ struct Guarding {
 
 impl Action for Authorizing {
     fn handle(&self, request: &Request<'_>) -> Answer {
-        // Whatever answers it would send back what the service has added.
+        // The response to a TRACE would show the client the fields that the service has added.
         if let Some(reason) = NotForwarded::check(request.method, std::iter::empty()) {
             return Answer::now(failure::not_forwarded(reason));
         }

@@ -29,12 +29,12 @@ enum Clients {
     Unknown(&'static str),
 }
 
-/// What `auth_request` comes to, where no service is asked.
+/// The outcome of an `auth_request` whose location decides without a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Decided {
     /// Everybody may pass.
     Open,
-    /// Nobody may, and this is the status of the response.
+    /// All requests are rejected with this status.
     Refused(u16),
 }
 
@@ -101,7 +101,7 @@ pub(super) fn close(
             Clients::All => {}
             Clients::At(addresses) => {
                 keys.set("addresses", addresses.inline());
-                // Of those who may pass without the service there are no others.
+                // No client may pass without the service.
                 if is_any(scope) {
                     return false;
                 }

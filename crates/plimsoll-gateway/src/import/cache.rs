@@ -51,7 +51,7 @@ pub(super) fn cache(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) {
     if let Some(asked) = access::requested(scope) {
         notes.add(
             asked,
-            "responses to those who are authorized are kept only where they are `public` or have `s-maxage`",
+            "responses to authorized clients are cached only where they are `public` or have `s-maxage`",
         );
     }
     let Some(skipped) = skipped(scope, zone, notes) else {

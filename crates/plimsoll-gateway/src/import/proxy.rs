@@ -505,7 +505,7 @@ fn headers(
                 value.clone_into(&mut host);
             }
             ("x-forwarded-for" | "x-forwarded-proto" | "x-forwarded-host", _) => forwarded = "x",
-            // nginx then forwards whatever protocol a client names.
+            // nginx then forwards any protocol that a client names.
             ("upgrade", "$http_upgrade") => keys.text("upgrades", "any"),
             // WebSockets are upgraded to without these, and connections are kept.
             ("connection" | "upgrade" | "accept-encoding", _)
@@ -519,7 +519,7 @@ fn headers(
                 }
             }
             (_, value) if is_copied(name, value) => {}
-            // There is none where the server is not to see it.
+            // With `proxy_pass_request_body off` the request has no content.
             ("content-length", "") if scope.is("proxy_pass_request_body", "off") => {}
             (_, "$request_id") if is_field(name, "") => {
                 route.set(

@@ -1,4 +1,4 @@
-//! `auth` of routes: a service decides about each request, whatever answers it.
+//! `auth` of routes: a service authorizes each request, for every action.
 
 use plimsoll_client::forward::Speaks;
 use plimsoll_testkit::http::{HttpResponse, connect, exchange, get, get_with, talk};
@@ -124,7 +124,7 @@ fn what_the_service_says_clients_cannot_say() {
         let request =
             format!("GET /a?b HTTP/1.1\r\nHost: a\r\nConnection: {connection}\r\n{forged}\r\n");
         let received = exchange(served.address(), request.as_bytes());
-        // A cookie that the connection is said to own is none of the request.
+        // A cookie that `Connection` names is not forwarded.
         if connection.contains("cookie") {
             assert_eq!(received.status, 401, "{received:?}");
             continue;
@@ -156,7 +156,7 @@ fn content_waits_until_the_service_has_decided() {
     assert_eq!((passed.status, passed.text()), (200, "some content"));
     let refused = post(&echo, "/", "", "some content");
     assert_eq!(refused.status, 401);
-    // Nothing is asked for before.
+    // No 100 (Continue) is sent before the service has decided.
     let expecting = "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n";
     let refused = talk(echo.address(), expecting.as_bytes());
     let refused = HttpResponse::parse(&refused).unwrap();
@@ -201,7 +201,7 @@ fn a_websocket_opens_once_the_service_agrees() {
     }
 }
 
-/// Under `satisfy = "any"` the address is looked at first, then the password, then the service is asked.
+/// With `satisfy = "any"` the address is checked first, then the password, then the service.
 #[test]
 fn one_of_address_password_and_service_is_enough() {
     let service = service();

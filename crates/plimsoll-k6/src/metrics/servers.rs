@@ -377,14 +377,7 @@ mod tests {
             &mut sinks,
             at,
         );
-        let found: Vec<_> = thresholds
-            .judged
-            .iter()
-            .map(|judged| {
-                let each = judged.thresholds.iter().map(|it| it.is_met);
-                (judged.metric.as_str(), each.collect::<Vec<_>>())
-            })
-            .collect();
+        let found = thresholds.verdicts();
         assert_eq!(
             found,
             [

@@ -438,6 +438,18 @@ fn split(written: &str) -> Result<(&str, Option<Selector<'_>>), SubMetricError> 
 }
 
 #[cfg(test)]
+impl Thresholds {
+    /// Whether each threshold is met, by metric.
+    pub(super) fn verdicts(&self) -> Vec<(&str, Vec<bool>)> {
+        let judged = self.judged.iter().map(|judged| {
+            let each = judged.thresholds.iter().map(|it| it.is_met);
+            (judged.metric.as_str(), each.collect())
+        });
+        judged.collect()
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use std::borrow::Cow;
 
@@ -503,14 +515,7 @@ mod tests {
         sinks.add(id("rate"), 0.0, &[], at);
         sinks.add(id("count"), 3.0, &[], at);
         assert!(!thresholds.judge(&sinks, at), "its delay is not over");
-        let met: Vec<_> = thresholds
-            .judged
-            .iter()
-            .map(|judged| {
-                let each = judged.thresholds.iter().map(|it| it.is_met);
-                (judged.metric.as_str(), each.collect::<Vec<_>>())
-            })
-            .collect();
+        let met = thresholds.verdicts();
         assert_eq!(
             met,
             [

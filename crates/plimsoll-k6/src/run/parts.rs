@@ -65,7 +65,7 @@ impl PartFigures {
     }
 }
 
-/// What came of `setup()`.
+/// The result of `setup()`.
 #[derive(Debug, Clone, Default)]
 pub struct PreparedParts {
     /// Its result as JSON, if there is one.
@@ -81,13 +81,13 @@ pub struct PreparedParts {
 /// How parts ended.
 #[derive(Debug, Default)]
 pub struct PartsEnd {
-    /// Reports of those that came to their end.
+    /// Reports of the parts that ended.
     pub reports: Vec<PartReport>,
     /// All of them side by side.
     pub agents: Vec<AgentFigures>,
     /// Why the figures are not those of the whole run.
     pub lacks: Vec<String>,
-    /// What readers should know of single parts.
+    /// Cautions about single parts.
     pub cautions: Vec<String>,
 }
 

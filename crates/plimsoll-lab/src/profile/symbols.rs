@@ -188,7 +188,7 @@ impl Compiled {
     fn load(pid: u32) -> Self {
         let mut map = String::new();
         if let Ok(file) = File::open(jit_map(pid)) {
-            // What a broken map has before the mistake names functions all the same.
+            // Entries before the first invalid line still name functions.
             file.take(MOST_OF_MAP).read_to_string(&mut map).ok();
         }
         Self::parse(&map)

@@ -154,7 +154,7 @@ impl ExchangeRecorder {
     }
 
     /// Takes everything beside the counts of seconds.
-    pub(super) fn take(&self) -> WorkerExchanges {
+    pub(super) fn take_recorded(&self) -> WorkerExchanges {
         WorkerExchanges {
             requests: self.requests.take(),
             iterations: self.iterations.take(),
@@ -162,7 +162,7 @@ impl ExchangeRecorder {
     }
 
     /// The same that could not be handed over.
-    pub(super) fn take_back(&self, taken: WorkerExchanges) {
+    pub(super) fn restore_recorded(&self, taken: WorkerExchanges) {
         self.requests.borrow_mut().merge(taken.requests);
         self.iterations.borrow_mut().merge(&taken.iterations);
     }

@@ -212,7 +212,7 @@ impl Worker {
                 interval: exchanges.second(Duration::ZERO),
             };
             self.reports.send(Report::Second(last)).ok();
-            let last = Box::new(exchanges.take());
+            let last = Box::new(exchanges.take_recorded());
             self.reports.send(Report::Exchanges(last)).ok();
         }
         let ended = ThreadMark::read(SystemClock.now());
@@ -245,10 +245,10 @@ impl Worker {
 
     /// Hands over what is known of exchanges beside the counts of seconds; if the receiver is behind, it is kept for the next time.
     fn report_exchanges(&self, exchanges: &ExchangeRecorder) {
-        let taken = Box::new(exchanges.take());
+        let taken = Box::new(exchanges.take_recorded());
         let sent = self.reports.try_send(Report::Exchanges(taken));
         if let Err(TrySendError::Full(Report::Exchanges(taken))) = sent {
-            exchanges.take_back(*taken);
+            exchanges.restore_recorded(*taken);
         }
     }
 

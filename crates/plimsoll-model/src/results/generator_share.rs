@@ -1,4 +1,4 @@
-//! What the generator itself may have added to latencies, at most.
+//! The most that the generator itself can have added to latencies.
 
 use std::time::Duration;
 
@@ -21,8 +21,8 @@ pub struct GeneratorShare {
 }
 
 impl GeneratorShare {
-    /// That of `run`; `None` where the kernel does not count how long a thread that is ready waits for a core.
-    pub fn of_run(run: &RunSummary) -> Option<Self> {
+    /// The share of the generator of `run`; `None` where the kernel does not count how long a thread that is ready waits for a core.
+    pub fn from_run(run: &RunSummary) -> Option<Self> {
         let generator = &run.generator;
         let conditions = &run.conditions;
         let percent = conditions.steal_percent.unwrap_or(0.0);
@@ -49,10 +49,10 @@ impl GeneratorShare {
         })
     }
 
-    /// By how much the quantile at `fraction` of `times`, as it is shown, may be above what it would be without the waits.
+    /// The most that the waits can have added to the quantile at `fraction` of `times`; `None` if there are no durations.
     ///
-    /// `None` if there are no durations. Those that are known only from below do not count: of them a bound is shown.
-    pub fn of_quantile(&self, times: TimesView<'_>, fraction: f64) -> Option<Duration> {
+    /// Durations that are known only from below are left out: the quantile is then shown as a bound.
+    pub fn in_quantile(&self, times: TimesView<'_>, fraction: f64) -> Option<Duration> {
         let histogram = times.observed();
         let shown = histogram.quantile(fraction)?;
         // Responses at the level that is shown may stay there if their ranks are higher.
@@ -80,8 +80,8 @@ impl GeneratorShare {
         Some(Duration::from_secs_f64(moved.max(0.0)).min(self.waited))
     }
 
-    /// By how much their mean may be above what it would be without the waits; `None` if there are none.
-    pub fn of_mean(&self, times: TimesView<'_>) -> Option<Duration> {
+    /// The most that the waits can have added to the mean of `times`; `None` if there are no durations.
+    pub fn in_mean(&self, times: TimesView<'_>) -> Option<Duration> {
         let mean = times.observed().mean()?;
         let each = Duration::from_secs_f64(self.delay() / times.observed().len() as f64);
         Some(each.min(mean).min(self.waited))
@@ -121,7 +121,7 @@ mod tests {
     }
 
     fn part(share: GeneratorShare, histogram: &Histogram, fraction: f64) -> u64 {
-        let part = share.of_quantile(histogram.into(), fraction).unwrap();
+        let part = share.in_quantile(histogram.into(), fraction).unwrap();
         u64::try_from(part.as_micros()).unwrap()
     }
 
@@ -154,16 +154,16 @@ mod tests {
         let part = part(share(1_000_000, 1), &short, 1.0);
         assert!((199..=200).contains(&part), "{part}");
         assert_eq!(
-            share(1, 1).of_quantile((&Histogram::new()).into(), 0.5),
+            share(1, 1).in_quantile((&Histogram::new()).into(), 0.5),
             None
         );
-        assert_eq!(share(1, 1).of_mean((&Histogram::new()).into()), None);
+        assert_eq!(share(1, 1).in_mean((&Histogram::new()).into()), None);
         let mean = short.mean();
-        assert_eq!(share(1_000, 1).of_mean((&short).into()), mean);
+        assert_eq!(share(1_000, 1).in_mean((&short).into()), mean);
     }
 
     proptest! {
-        /// Whatever the waits delayed, what is shown less the part is no more than the truth.
+        /// For every history of waits, the shown value less the share is at most the true one.
         #[test]
         fn the_part_is_a_bound(
             truth in prop::collection::vec(1_000u64..60_000, 1..80),
@@ -179,12 +179,12 @@ mod tests {
             }
             let waited = waits.iter().map(|(_, wait)| wait).sum();
             let (truth, shown) = (histogram(truth), histogram(shown));
-            let part = share(waited, places as u64).of_quantile((&shown).into(), fraction).unwrap();
+            let part = share(waited, places as u64).in_quantile((&shown).into(), fraction).unwrap();
             let least = shown.quantile(fraction).unwrap().saturating_sub(part);
             // Buckets have three digits.
             let real = truth.quantile(fraction).unwrap().mul_f64(1.003);
             prop_assert!(least <= real, "{least:?} {real:?}");
-            let part = share(waited, places as u64).of_mean((&shown).into()).unwrap();
+            let part = share(waited, places as u64).in_mean((&shown).into()).unwrap();
             let least = shown.mean().unwrap().saturating_sub(part);
             prop_assert!(least <= truth.mean().unwrap().mul_f64(1.003));
         }

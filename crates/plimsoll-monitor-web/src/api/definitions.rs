@@ -90,7 +90,7 @@ fn path(kind: DefinitionKind) -> String {
     format!("/api/v1/definitions/{}", kind.name())
 }
 
-/// By id, so that a client can import what is there.
+/// By id, so that a client can import existing definitions.
 async fn list(api: Api, kind: DefinitionKind, query: Option<String>) -> Answer {
     let mut query = Query::parse(query.as_deref());
     let limit = query.count("limit", 100, MOST)?;
@@ -231,7 +231,7 @@ impl Conditions {
     }
 }
 
-/// Ids stand in paths, and in the files of those that manage them.
+/// Ids are parts of paths, and stand in the files of API clients.
 fn check_id(id: &str) -> Result<(), ApiError> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '~');
     let begins = id.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');

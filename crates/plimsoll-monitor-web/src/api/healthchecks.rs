@@ -1,7 +1,7 @@
 //! `/api/v3/checks/`: heartbeats by the management API of Healthchecks, for its clients, scripts and Terraform provider.
 //!
 //! A check is a monitor with a heartbeat, its UUID the token in the address of its pings. Field names, statuses and the form of
-//! errors are those that Healthchecks documents. What has no counterpart here is refused by its name.
+//! errors are as Healthchecks documents them. Fields without a counterpart here are rejected by name.
 
 mod spec;
 
@@ -205,7 +205,7 @@ impl Check {
         self.plan.token.expose()
     }
 
-    /// Names the check to those who may not ping it.
+    /// Identifies the check for clients that may not ping it.
     fn unique(&self) -> String {
         let hash = ApiToken::written(&ApiToken::hash_of(self.uuid()));
         hash.chars().take(UNIQUE_KEY).collect()

@@ -222,7 +222,7 @@ fn operation(described: &Described) -> Value {
     let absence = may_add.then(|| {
         json!({
             "name": "If-None-Match", "in": "header", "schema": { "const": "*" },
-            "description": "Add it only if there is none of this id; otherwise 412.",
+            "description": "Add it only if the id is not in use; otherwise 412.",
         })
     });
     let parameters: Vec<_> = in_path

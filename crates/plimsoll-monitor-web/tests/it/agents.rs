@@ -389,7 +389,7 @@ fn agents_of_one_region_share_its_monitors_and_take_over_from_each_other() {
     assert_eq!(far["monitors"], MONITORS);
     assert_eq!(far["agents"][1]["name"], "far-1");
     assert!(far["agents"][1]["seen"].is_string(), "{regions}");
-    // Neither has reported for long: each that asks has all of them.
+    // Neither has reported recently: each agent that fetches its work gets all monitors.
     let board = &running.monitor.handle().board;
     let later = Timestamp(4_000_000_000_000);
     for agent in ["far-0", "far-1"] {

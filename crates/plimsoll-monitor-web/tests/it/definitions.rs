@@ -234,7 +234,7 @@ fn a_change_that_would_overwrite_another_one_is_refused() {
         ("if-match", "*"),
     );
     let new = ("if-none-match", "*");
-    // There is none to be changed.
+    // The definition does not exist.
     for field in [one, any] {
         assert_eq!(status(Method::PUT, field, "1h"), stale);
         assert_eq!(status(Method::DELETE, field, "1h"), stale);
@@ -242,7 +242,7 @@ fn a_change_that_would_overwrite_another_one_is_refused() {
     assert_eq!(status(Method::PUT, new, "1h").0, 201);
     assert_eq!(status(Method::PUT, new, "1h"), stale);
     assert_eq!(status(Method::PUT, one, "2h").0, 200);
-    // Who has seen the first version does not know of the second one.
+    // A client that has read the first version has not seen the second one.
     assert_eq!(status(Method::PUT, one, "3h"), stale);
     assert_eq!(status(Method::DELETE, one, "3h"), stale);
     let shown = get(&running, SHOP);
@@ -291,7 +291,7 @@ fn what_has_no_id_of_a_client_has_that_of_its_first_key() {
     );
     assert_eq!(rest["definitions"][0]["id"], "_one-2");
     assert_eq!(rest["has_more"], false);
-    // The id of another one is in use, whatever its key.
+    // An id that another definition has is in use, with any key.
     let taken = call(
         &running,
         Method::PUT,
@@ -368,7 +368,7 @@ fn wrong_ids_and_definitions_change_nothing_and_are_reported_by_field() {
         let refused = call(&running, Method::PUT, path, &[], &body);
         assert_eq!(refused.status(), StatusCode::BAD_REQUEST, "{body}");
     }
-    // Channels need the scope of those who manage them.
+    // Channels need the scope `manage`.
     let bearer = format!("Bearer {WRITER}");
     for (path, expected) in [
         (path, StatusCode::FORBIDDEN),

@@ -421,7 +421,7 @@ fn a_ping_makes_a_check_of_its_slug_if_it_says_so() {
         ),
         (&json!("rotate-logs"), &json!(2), &json!(86_400))
     );
-    // Neither a slug that is none, nor the name of another monitor.
+    // Neither an invalid slug, nor the name of another monitor.
     for slug in ["Rotate", "web"] {
         assert_eq!(
             ping(&format!("{PING_KEY}/{slug}?create=1")).0,

@@ -238,7 +238,7 @@ fn a_process_takes_over_the_checks_of_one_that_is_killed() {
     let replaced = stored.last(own[0]);
     let all = [&theirs[..], &own, &their_targets, &own_targets].concat();
     eventually(|| checked_after(&all, replaced));
-    // No incident opened or closed, and the composite of those that are up never went down.
+    // No incident opened or closed, and the composite of monitors that are up never went down.
     assert_eq!(stored.incidents(), before);
     let site = stored.monitors("site");
     assert_eq!(stored.health(site[0]).last().unwrap().1, Health::Up);

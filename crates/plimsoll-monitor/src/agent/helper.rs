@@ -141,13 +141,10 @@ impl StoreLink {
     /// What waits for the process that has the lease.
     ///
     /// - `held_back`: the keys of monitors that were not checked.
-    fn results(&self, report: Report, held_back: &BTreeSet<String>) -> Vec<SharedResult> {
+    fn results(&self, mut frame: Report, held_back: &BTreeSet<String>) -> Vec<SharedResult> {
         let ids = self.ids.borrow();
-        let frame = Report {
-            results: Vec::new(),
-            ..report.clone()
-        };
-        let found = report.results.into_iter().filter_map(|found| {
+        let found = std::mem::take(&mut frame.results);
+        let found = found.into_iter().filter_map(|found| {
             let monitor = *ids.get(found.key())?;
             let number = self.first + i64::try_from(found.number()).ok()?;
             let report = Report {
@@ -195,8 +192,11 @@ impl Link for StoreLink {
         let reply = if is_known {
             Reply::Fine
         } else {
-            // Those that it had may have results that are not sent yet.
+            // Monitors of the last list may have results that are not sent yet; older ones have none.
             let mut ids = self.ids.borrow_mut();
+            let before = known.as_ref().map(|(before, _)| before.iter());
+            let before: BTreeSet<_> = before.into_iter().flatten().map(|it| &it.key).collect();
+            ids.retain(|key, _| before.contains(key));
             for (id, plan) in &*checks.monitors {
                 ids.insert(plan.key.clone(), *id);
             }

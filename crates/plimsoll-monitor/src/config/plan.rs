@@ -240,8 +240,8 @@ impl MonitorPlan {
         }
     }
 
-    /// Whether another process on the same store may check it for this one. What is asked of a machine itself stays with the
-    /// process that has the lease.
+    /// Whether another process on the same store may check it for this one. Monitors of a machine (`docker`, `systemd`) are
+    /// checked by the process that has the lease.
     ///
     /// - `own`: the region of this process.
     pub fn is_shareable(&self, own: &str) -> bool {

@@ -117,7 +117,7 @@ pub struct View {
     pub regions: Vec<RegionView>,
     /// Its last result.
     pub last: Option<CheckResult>,
-    /// What came of its heartbeat, if it has one.
+    /// The state of its heartbeat, if it has one.
     pub beat: Option<Beat>,
     /// Results since the start of the program.
     pub counters: Counters,

@@ -46,7 +46,7 @@ impl HeartbeatState {
         }
     }
 
-    /// What came so far.
+    /// The signals that were received so far.
     pub(super) fn beat(&self) -> Beat {
         Beat {
             last: self.has_come.then_some(self.last.wall),

@@ -153,7 +153,7 @@ mod tests {
         assert!(process.leads(second(15)));
         process.answer(second(12), second(12), Some(false));
         assert!(!process.leads(second(12)));
-        // Its share is another matter, and ends in the same way.
+        // Its share of the checks ends in the same way.
         assert_eq!(process.shares_until(), Some(second(20)));
         process.answer(second(13), second(16), None);
         assert_eq!(process.shares_until(), Some(second(20)));

@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 pub(crate) struct Mates(Vec<AgentPlan>);
 
 impl Mates {
-    /// Those of `region` that report, and the one that `asks`: it is there.
+    /// Agents of `region` that report, and the one that `asks` for its work.
     pub(crate) fn of_region(
         board: &Board,
         region: &str,

@@ -84,10 +84,10 @@ pub struct GeneratorShareDocument {
 impl GeneratorShareDocument {
     /// `None` if there are no durations.
     fn of_times(share: &GeneratorShare, times: TimesView<'_>) -> Option<Self> {
-        let quantile = |fraction| share.of_quantile(times, fraction).map(microseconds);
+        let quantile = |fraction| share.in_quantile(times, fraction).map(microseconds);
         Some(Self {
             min_us: quantile(0.0)?,
-            mean_us: share.of_mean(times).map(microseconds)?,
+            mean_us: share.in_mean(times).map(microseconds)?,
             p50_us: quantile(0.5)?,
             p75_us: quantile(0.75)?,
             p90_us: quantile(0.9)?,

@@ -28,6 +28,7 @@ use crate::middleware::{
     BehindProxies, Middleware, OwnFields, Spelling, TrustedProxies, Underscores,
 };
 use crate::observe::access_log::AccessLog;
+use crate::observe::notice::{Notice, Severity};
 use crate::worker::context::WorkerContext;
 
 /// Names of a certificate that is made for none in particular.
@@ -497,10 +498,15 @@ fn certificate(mut table: Table<'_>, context: &Context<'_>) -> Option<ServerCert
             key,
             ocsp,
         });
-    if let Some(version) = files.as_ref().and_then(CertificateFiles::old_version) {
-        table.note(format!(
+    if let Some(files) = &files
+        && let Some(version) = files.old_version()
+    {
+        let message = format!(
             "the certificate is of X.509 version {version}, which browsers refuse: make one of version 3, with `subjectAltName`"
-        ));
+        );
+        let about = files.certificates.display().to_string();
+        let notice = Notice::new(Severity::Warning, message).about(about);
+        context.compiler.notices.report(&notice);
     }
     table.finish();
     files.map(ServerCertificate::Files)

@@ -52,6 +52,17 @@ impl LogPlan {
         let main = logs.iter().find(|plan| plan.log.is_default());
         main.map(|plan| &plan.log)
     }
+
+    /// The names of logs that are neither default ones nor chosen by a route.
+    pub(super) fn unused<'l>(
+        logs: &'l [Self],
+        chosen: impl Iterator<Item = &'l String>,
+    ) -> impl Iterator<Item = &'l str> {
+        let chosen: Vec<_> = chosen.map(String::as_str).collect();
+        let named = logs.iter().filter(|plan| !plan.log.is_default());
+        let names = named.filter_map(|plan| plan.log.name());
+        names.filter(move |name| !chosen.contains(name))
+    }
 }
 
 /// `[log]`, or each `[[log]]`: names and files differ.

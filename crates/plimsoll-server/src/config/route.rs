@@ -110,7 +110,7 @@ impl KnownNames<'_> {
     }
 }
 
-/// The mistake of a name that nothing has.
+/// The error message for a name that does not exist; `None` if it does.
 ///
 /// - `what`: in words, and the table whose name it would be.
 fn unknown<'n>(

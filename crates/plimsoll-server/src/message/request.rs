@@ -92,7 +92,7 @@ pub(crate) struct Notes {
     pub(crate) upstream: Option<UpstreamNote>,
     /// Routes and paths that it was led to after the first.
     pub(crate) led: Vec<Arc<str>>,
-    /// Its content, while guards are asked of which one is enough.
+    /// Its content, while guards check the request of which one is enough.
     pub(crate) apart: Option<Rc<ContentApart>>,
 }
 
@@ -504,8 +504,8 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The same as [`into_owned`](Self::into_owned) with its content apart: what is asked may keep the request, and does not
-    /// consume it. [`with_content_back`](Self::with_content_back) ends that.
+    /// The same as [`into_owned`](Self::into_owned) with its content apart: a guard may keep the request, and does not
+    /// consume the content. [`with_content_back`](Self::with_content_back) ends that.
     pub(crate) fn with_content_apart(self) -> (OwnedRequest, Rc<ContentApart>) {
         let request = self.into_owned();
         let apart = Rc::new(ContentApart {

@@ -9,8 +9,8 @@ use crate::action::{Action, Answer, Outcome};
 use crate::message::request::Request;
 use crate::message::response::Response;
 
-/// Asks one guard after the other until one lets the request pass. Only a 401 or a 403 leads to the next one: a redirect to
-/// where users sign in is an answer, and so is the failure of a guard.
+/// Tries one guard after the other until one lets the request pass. Only a 401 or a 403 leads to the next guard: a redirect to a
+/// sign-in page ends it, and so does the failure of a guard.
 pub(super) struct AnyOf {
     /// At least one.
     guards: Rc<[Rc<dyn Action>]>,
@@ -55,8 +55,8 @@ impl Action for AnyOf {
                     Some(before) => joined(before, response),
                 });
             }
-            let nobody = || Response::text(StatusCode::FORBIDDEN, "forbidden\n");
-            Outcome::Respond(refusal.unwrap_or_else(nobody))
+            let forbidden = || Response::text(StatusCode::FORBIDDEN, "forbidden\n");
+            Outcome::Respond(refusal.unwrap_or_else(forbidden))
         }))
     }
 
@@ -70,7 +70,7 @@ fn is_refusal(response: &Response) -> bool {
     status == StatusCode::UNAUTHORIZED || status == StatusCode::FORBIDDEN
 }
 
-/// A client that may show something gets to know what, all of it.
+/// A 401 with the challenges of both responses, so that the client knows every accepted scheme.
 fn joined(mut first: Response, mut second: Response) -> Response {
     if first.status() != StatusCode::UNAUTHORIZED {
         return second;

@@ -21,7 +21,7 @@ pub trait RequestGuard: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// Whether it alone is enough where `satisfy` is `"any"`, as addresses are; those that are not are enough together,
+    /// Whether it alone is enough where `satisfy` is `"any"`, as addresses are; the other guards are enough together,
     /// with the password.
     fn is_enough(&self) -> bool {
         false

@@ -63,7 +63,7 @@ impl AccessLog {
 
     /// The same for the routes that choose it by this name.
     ///
-    /// - `is_default`: for those that choose none, too.
+    /// - `is_default`: also for routes that choose no log.
     #[must_use]
     pub fn named(self, name: &str, is_default: bool) -> Self {
         Self {

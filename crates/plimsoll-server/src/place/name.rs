@@ -205,7 +205,7 @@ pub(super) fn read(text: &str) -> Result<Name<'_>, UnknownPlace> {
             Place::ClientCertificate(CertificatePart::Forwarded(parts))
         }
         "jwt.claim" => Place::Claim(Cow::Owned(name.to_owned())),
-        // Under the whole name, so that it is none of a token.
+        // Under the whole name, so that no claim of a token has it.
         "auth" => Place::Claim(Cow::Owned(format!("auth:{}", field()?))),
         "map" => return Ok(Name::Map(name)),
         _ => return Err(unknown()),

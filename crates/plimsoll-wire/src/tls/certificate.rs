@@ -132,9 +132,10 @@ fn escaped(value: &str) -> String {
     text
 }
 
-/// Whether a public key (DER) is that of a certificate.
-pub(super) fn is_key_of(public_key: &[u8], der: &[u8]) -> bool {
-    parse_x509_certificate(der).is_ok_and(|(_, parsed)| parsed.public_key().raw == public_key)
+/// The public key of a certificate (SubjectPublicKeyInfo in DER); `None` if it is not a certificate.
+pub(super) fn public_key(der: &[u8]) -> Option<Vec<u8>> {
+    let (_, parsed) = parse_x509_certificate(der).ok()?;
+    Some(parsed.public_key().raw.to_vec())
 }
 
 /// The common name of the subject: the host of certificates that have no names of hosts, as they once were.

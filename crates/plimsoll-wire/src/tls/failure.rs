@@ -93,6 +93,11 @@ fn explain(error: &Error) -> String {
         Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
             format!("the server speaks none of the protocols that were offered by ALPN ({error})")
         }
+        Error::InvalidCertificate(CertificateError::Other(OtherError(cause)))
+            if matches!(cause.downcast_ref(), Some(webpki::Error::UnsupportedCertVersion)) =>
+        {
+            "the certificate is of X.509 version 1, without names of hosts: the server needs one of version 3 with `subjectAltName`".to_owned()
+        }
         // rustls prints the wrapper's Debug form here.
         Error::InvalidCertificate(CertificateError::Other(OtherError(cause))) => cause.to_string(),
         other => other.to_string(),

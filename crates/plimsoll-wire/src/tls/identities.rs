@@ -9,6 +9,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::sign::CertifiedKey;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
+use crate::tls::key_pair::certified_key;
 use crate::tls::pem;
 use crate::tls::settings::{IdentityText, TlsError, identity_problem};
 
@@ -37,7 +38,7 @@ impl Identities {
                 Some(parsed.issuer().as_raw().to_vec())
             });
             let issuers = issuers.collect();
-            let key = CertifiedKey::from_der(chain, key, provider);
+            let key = certified_key(chain, key, provider);
             let key = key.map_err(|source| TlsError::Identity {
                 certificate: name.to_owned(),
                 key: name.to_owned(),

@@ -6,15 +6,15 @@ use std::time::SystemTime;
 
 use plimsoll_model::{Certificate, Clock};
 use rustls::crypto::ring;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
-use rustls::{InconsistentKeys, RootCertStore, ServerConfig};
+use rustls::{RootCertStore, ServerConfig};
 
 use crate::SystemClock;
-use crate::tls::certificate::{certificate, common_name, is_key_of, version};
+use crate::tls::certificate::{certificate, common_name, version};
 use crate::tls::challenges::{ACME_TLS, TlsChallenges};
+use crate::tls::key_pair::certified_key;
 use crate::tls::ocsp::OcspQuestion;
 use crate::tls::on_demand::OnDemandCertificates;
 use crate::tls::pem::{self, MaterialError};
@@ -189,22 +189,6 @@ fn verifier(clients: &ClientCertificates) -> Result<Arc<dyn ClientCertVerifier>,
     builder.build().map_err(|error| wrong(error.to_string()))
 }
 
-/// A chain with its key. rustls would look at certificates of version 3 alone.
-fn certified(
-    chain: Vec<CertificateDer<'static>>,
-    key: PrivateKeyDer<'static>,
-) -> Result<CertifiedKey, rustls::Error> {
-    let key = ring::default_provider()
-        .key_provider
-        .load_private_key(key)?;
-    let public = key.public_key();
-    let is_own = |leaf| public.as_deref().is_some_and(|key| is_key_of(key, leaf));
-    if !chain.first().is_some_and(|leaf| is_own(leaf)) {
-        return Err(InconsistentKeys::KeyMismatch.into());
-    }
-    Ok(CertifiedKey::new(chain, key))
-}
-
 #[derive(Debug, Clone)]
 pub(crate) struct Certified {
     /// Lower case.
@@ -257,7 +241,7 @@ impl Certified {
         if names.is_empty() {
             names.extend(chain.first().and_then(|leaf| common_name(leaf)));
         }
-        let key = certified(chain, key).map_err(misfit)?;
+        let key = certified_key(chain, key, &ring::default_provider()).map_err(misfit)?;
         let response = files.ocsp.as_ref().and_then(|file| {
             let question = OcspQuestion::new(&key.cert).ok()?;
             question.read(file, SystemClock.wall()).ok()?
@@ -323,7 +307,7 @@ impl ResolvesServerCert for ByName {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use plimsoll_testkit::{Authority, MaterialFiles};
 
     use super::*;
@@ -349,6 +333,15 @@ MdZ8Ki+xgHFegWe7gN8w8gVPUQKhRANCAATdqBNZTMh+K2roj3KV6rivkwstdo5C
 kG26UzwhZeggjKi4AGNDpDD1MFHV4vNwjwt9832rJw+jc0916iaDBPXl
 -----END PRIVATE KEY-----
 ";
+
+    /// A certificate of X.509 version 1 for `old.test`.
+    pub(in crate::tls) fn first_version(files: &MaterialFiles) -> CertificateFiles {
+        CertificateFiles {
+            certificates: files.write("v1.pem", FIRST_VERSION),
+            key: files.write("v1.key", FIRST_VERSION_KEY),
+            ocsp: None,
+        }
+    }
 
     #[test]
     fn names_choose_and_mistakes_are_reported() {
@@ -392,19 +385,15 @@ kG26UzwhZeggjKi4AGNDpDD1MFHV4vNwjwt9832rJw+jc0916iaDBPXl
             server_config(&[files_of(&mixed)], None, true, None, None),
             Err(ServerTlsError::Key { .. })
         ));
-        let first_version = CertificateFiles {
-            certificates: files.write("v1.pem", FIRST_VERSION),
+        let of_its_own = first_version(&files);
+        assert_eq!(of_its_own.old_version(), Some(1));
+        // A key that is not the certificate's is still an error.
+        let of_another = CertificateFiles {
             key: mixed.key,
-            ocsp: None,
+            ..of_its_own.clone()
         };
-        // Of another key, of which it says so all the same.
-        let refused = server_config(&[files_of(&first_version)], None, true, None, None);
+        let refused = server_config(&[files_of(&of_another)], None, true, None, None);
         assert!(matches!(refused, Err(ServerTlsError::Key { .. })));
-        assert_eq!(first_version.old_version(), Some(1));
-        let of_its_own = CertificateFiles {
-            key: files.write("v1.key", FIRST_VERSION_KEY),
-            ..first_version
-        };
         let loaded = Certified::load(&of_its_own).unwrap();
         assert!(loaded.is_for("old.test") && loaded.key.is_some());
         let awaited = AwaitedCertificate {

@@ -7,11 +7,13 @@ use plimsoll_model::Secret;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::CertificateDer;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, RootCertStore};
 
 use crate::tls::ciphers::CipherSuites;
 use crate::tls::identities::Identities;
 use crate::tls::key_log::KeyLogFile;
+use crate::tls::key_pair::certified_key;
 use crate::tls::pem::{self, MaterialError};
 use crate::tls::roots;
 use crate::tls::verify::{AcceptAny, Explaining};
@@ -89,29 +91,20 @@ impl TlsSettings {
         let provider = Arc::new(provider);
         let verifier = self.trust.verifier(&provider)?;
         let identities = Identities::compile(&self.identities, &provider)?;
+        let identity = self.identity.as_ref();
+        let identity = identity.map(|files| identity_of(files, &provider));
+        let identity = identity.transpose()?;
         let builder = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&self.versions.supported())
             .map_err(|_| TlsError::NoSuite)?
             .dangerous()
             .with_custom_certificate_verifier(verifier);
-        let mut config = match &self.identity {
+        let mut config = match identity {
             _ if !self.identities.is_empty() => {
                 builder.with_client_cert_resolver(Arc::new(identities))
             }
             None => builder.with_no_client_auth(),
-            Some(files) => {
-                let chain = pem::certificates(&files.certificate)?;
-                let key_file = files.key.as_ref().unwrap_or(&files.certificate);
-                let key = pem::private_key(key_file)?;
-                builder
-                    .with_client_auth_cert(chain, key)
-                    .map_err(|source| TlsError::Identity {
-                        certificate: files.certificate.clone(),
-                        key: key_file.clone(),
-                        reason: identity_problem(&source),
-                        source: Box::new(source),
-                    })?
-            }
+            Some(key) => builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(key))),
         };
         config.alpn_protocols.clone_from(&self.alpn);
         if let Some(file) = &self.key_log {
@@ -123,6 +116,18 @@ impl TlsSettings {
         }
         Ok(Arc::new(config))
     }
+}
+
+fn identity_of(files: &IdentityFiles, provider: &CryptoProvider) -> Result<CertifiedKey, TlsError> {
+    let chain = pem::certificates(&files.certificate)?;
+    let key_file = files.key.as_ref().unwrap_or(&files.certificate);
+    let key = pem::private_key(key_file)?;
+    certified_key(chain, key, provider).map_err(|source| TlsError::Identity {
+        certificate: files.certificate.clone(),
+        key: key_file.clone(),
+        reason: identity_problem(&source),
+        source: Box::new(source),
+    })
 }
 
 impl Trust {

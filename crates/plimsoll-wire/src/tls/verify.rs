@@ -14,6 +14,9 @@ use rustls::{
     CertificateError, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme,
 };
 
+use crate::tls::certificate::version;
+use crate::tls::key_pair::{verify_tls12_signature_by_key, verify_tls13_signature_by_key};
+
 /// rustls's own verifier, which in addition distinguishes a self-signed certificate from one that is
 /// merely untrusted, and takes a certificate that is itself among the given ones.
 #[derive(Debug)]
@@ -96,6 +99,11 @@ impl ServerCertVerifier for Explaining {
 #[error("the certificate is self-signed")]
 pub(crate) struct SelfSigned;
 
+/// Whether a certificate is of a version of X.509 before 3, which webpki does not read.
+fn is_old(certificate: &CertificateDer<'_>) -> bool {
+    version(certificate).is_some_and(|version| version < 3)
+}
+
 fn is_about_the_issuer(error: &Error) -> bool {
     matches!(
         error,
@@ -151,6 +159,9 @@ impl ServerCertVerifier for AcceptAny {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
+        if is_old(cert) {
+            return verify_tls12_signature_by_key(message, cert, dss, &self.algorithms);
+        }
         verify_tls12_signature(message, cert, dss, &self.algorithms)
     }
 
@@ -160,10 +171,73 @@ impl ServerCertVerifier for AcceptAny {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
+        if is_old(cert) {
+            return verify_tls13_signature_by_key(message, cert, dss, &self.algorithms);
+        }
         verify_tls13_signature(message, cert, dss, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use plimsoll_model::Phase;
+    use plimsoll_testkit::MaterialFiles;
+    use rustls::{ClientConnection, ServerConnection};
+
+    use crate::tls::server::tests::first_version;
+    use crate::tls::{IdentityFiles, ServerCertificate, TlsSettings, TlsVersions, Trust};
+    use crate::tls::{failure, server_config};
+
+    /// A handshake in memory.
+    fn handshake(settings: &TlsSettings, server: &ServerCertificate) -> Result<(), rustls::Error> {
+        let client = settings.compile().unwrap();
+        let server = server_config(std::slice::from_ref(server), None, false, None, None).unwrap();
+        let name = "old.test".try_into().unwrap();
+        let mut client = ClientConnection::new(client, name).unwrap();
+        let mut server = ServerConnection::new(server.into()).unwrap();
+        while client.is_handshaking() || server.is_handshaking() {
+            let mut sent = Vec::new();
+            client.write_tls(&mut sent).unwrap();
+            server.read_tls(&mut sent.as_slice()).unwrap();
+            server.process_new_packets()?;
+            let mut sent = Vec::new();
+            server.write_tls(&mut sent).unwrap();
+            client.read_tls(&mut sent.as_slice()).unwrap();
+            client.process_new_packets()?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn certificates_of_version_1_are_shown_by_both_sides_and_refused_by_who_verifies() {
+        let files = MaterialFiles::new();
+        let old = first_version(&files);
+        let server = ServerCertificate::Files(old.clone());
+        for version in ["1.2", "1.3"] {
+            let version = version.parse().unwrap();
+            let settings = TlsSettings {
+                trust: Trust::Anyone,
+                versions: TlsVersions::new(version, version).unwrap(),
+                identity: Some(IdentityFiles {
+                    certificate: old.certificates.clone(),
+                    key: Some(old.key.clone()),
+                }),
+                ..TlsSettings::default()
+            };
+            assert_eq!(handshake(&settings, &server), Ok(()), "{version:?}");
+            let verifying = TlsSettings {
+                trust: Trust::PublicRoots,
+                ..settings
+            };
+            let refused = handshake(&verifying, &server).unwrap_err();
+            let refused = failure(Phase::Tls, &io::Error::other(refused));
+            assert!(refused.to_string().contains("version 1"), "{refused}");
+        }
     }
 }

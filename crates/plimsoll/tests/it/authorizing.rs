@@ -1,4 +1,4 @@
-//! Imported configurations in which a service authorizes requests, whatever responds to them.
+//! Imported configurations in which a service authorizes requests for files, redirects and servers.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -68,6 +68,34 @@ fn mistakes_are_reported_with_their_places() {
 }
 
 #[test]
+fn what_is_only_unwise_or_not_there_yet_is_a_warning() {
+    let files = MaterialFiles::new();
+    files.write("users", "old:sa3tHJ3/KuYvI\nann:{PLAIN}secret\n");
+    let text = file("hello")
+        + "basic_auth = { file = \"users\" }\n[[route]]\npath = \"/page\"\nrespond = { file = \"page.html\", optional = true }\n\
+           [[log]]\nname = \"shop\"\nfile = \"shop.log\"\n";
+    let path = files.write("plimsoll.toml", &text);
+    let output = plimsoll(&["up", "--check", &path.to_string_lossy()]).exits(0);
+    assert!(output.stdout.ends_with("no mistakes\n"), "{output}");
+    for expected in [
+        "users:1: is no hash of a password that is known",
+        "the user is left out",
+        "page.html: it is not there, so that its route responds with 404",
+        "log `shop`: gets no requests: no route has log = \"shop\"",
+    ] {
+        let warnings = output
+            .stderr
+            .lines()
+            .filter(|it| it.starts_with("warning: "));
+        let count = warnings.filter(|it| it.contains(expected)).count();
+        assert_eq!(count, 1, "`{expected}` in {output}");
+    }
+    let up = up(&path);
+    assert!(up.answers("/page", &["status == 404"]));
+    assert!(up.answers("/", &["status == 401"]));
+}
+
+#[test]
 fn a_reload_under_load_fails_nothing_and_a_bad_file_changes_nothing() {
     let files = MaterialFiles::new();
     let path = files.write("plimsoll.toml", &file("one"));

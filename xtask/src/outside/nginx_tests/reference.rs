@@ -30,7 +30,7 @@ const NEEDED: [Package; 3] = [
     },
 ];
 
-/// The modules that the gateway stands for, and those that tests need beside.
+/// The modules that the gateway replaces, and modules that the tests need beside.
 const MODULES: [&str; 22] = [
     "--with-http_ssl_module",
     "--with-http_v2_module",

@@ -150,7 +150,7 @@ impl Block {
         scope: &mut Scope<'_>,
     ) {
         let keeps_out = keeps_out(directive);
-        let (matcher, arguments) = match named.of(directive) {
+        let (matcher, arguments) = match named.matcher_of(directive) {
             Ok(found) => found,
             Err(reason) if keeps_out => {
                 let message = format!(

@@ -56,7 +56,7 @@ pub(super) fn layer(
         return None;
     }
     let is_guard = is_guard(name);
-    let found = named.of(directive);
+    let found = named.matcher_of(directive);
     let (matcher, arguments) = match found {
         Ok(found) => found,
         // Rather too much is kept out, and removed.

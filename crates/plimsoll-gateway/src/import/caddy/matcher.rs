@@ -55,7 +55,7 @@ impl<'d> Named<'d> {
 
     /// The matcher that the first argument of a directive is, if it is one, and the arguments behind it. Fails with the condition
     /// that has no counterpart.
-    pub(super) fn of<'a>(
+    pub(super) fn matcher_of<'a>(
         &self,
         directive: &'a Directive,
     ) -> Result<(Matcher, &'a [String]), Untranslated> {

@@ -49,7 +49,7 @@ impl Rewriting {
             return false;
         }
         let (matcher, arguments) = named
-            .of(directive)
+            .matcher_of(directive)
             .unwrap_or((Matcher::default(), directive.arguments.as_slice()));
         // `rewrite /to` has no matcher, but one argument that looks like it.
         let (matcher, arguments) = match arguments {

@@ -69,7 +69,7 @@ fn no_client_gets_what_another_one_was_sent() {
             "nginx.conf:7: proxy_cache: responses are kept in memory",
             "nginx.conf:8: proxy_cache: left out: responses differ by `$host_group`",
             "nginx.conf:9: proxy_cache: responses are kept in memory",
-            "nginx.conf:9: auth_request: responses to those who are authorized are kept only where they are `public`",
+            "nginx.conf:9: auth_request: responses to authorized clients are cached only where they are `public`",
             "nginx.conf:10: proxy_cache: left out: `proxy_no_cache $request_length` excepts",
             "auth_request: the service gets the fields of the request",
         ],

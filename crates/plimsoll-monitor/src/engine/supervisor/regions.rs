@@ -89,7 +89,7 @@ impl Supervisor {
     }
 
     /// Takes results of an agent in their order. Left out are repeated ones, and those of a time in which another agent of the
-    /// region checked the monitor; those that come too late to say anything about the present are only stored.
+    /// region checked the monitor; results that are too old for the present state are only stored.
     pub(super) fn report(
         &mut self,
         agent: &str,
@@ -139,7 +139,7 @@ impl Supervisor {
             if let Some(mates) = &mates {
                 let is_checker = mates.checker_of(&key) == Some(&*agent);
                 let turns = &mut self.agents.turns;
-                if !turns.take((id, number), &agent, at, is_checker) {
+                if !turns.accepts_result((id, number), &agent, at, is_checker) {
                     continue;
                 }
             }

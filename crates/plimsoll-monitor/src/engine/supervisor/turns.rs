@@ -19,16 +19,16 @@ struct Turn {
 
 /// The turns of agents, by monitor and the number of the region.
 ///
-/// An agent that cannot reach the centre goes on, while another one of its region takes over. What it sends afterwards is
-/// then there already, for that time, and is left out.
+/// An agent that cannot reach the centre goes on checking, while another agent of its region takes over. The results that it
+/// sends afterwards are of a time for which there are results already, and are dropped.
 #[derive(Debug, Default)]
 pub(super) struct Turns(HashMap<(MonitorId, u16), VecDeque<Turn>>);
 
 impl Turns {
     /// Whether a result of an agent is of a time in which no other one checked the monitor.
     ///
-    /// - `is_checker`: whether the monitor is now its own: only then it takes over from another one.
-    pub(super) fn take(
+    /// - `is_checker`: whether the monitor is assigned to this agent now: only then it takes over from another one.
+    pub(super) fn accepts_result(
         &mut self,
         of: (MonitorId, u16),
         agent: &Arc<str>,
@@ -43,7 +43,7 @@ impl Turns {
             return false;
         }
         let begins = match turns.back_mut() {
-            // What waited at an agent since before others took over.
+            // Results that the agent kept since before another one took over.
             Some(last) if at < last.since => return true,
             Some(last) if last.agent == *agent => {
                 last.until = last.until.max(at);
@@ -82,7 +82,7 @@ mod tests {
         let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
         let mut turns = Turns::default();
         let mut take = |agent: &Arc<str>, at: i64, is_checker: bool| {
-            turns.take(OF, agent, Timestamp(at), is_checker)
+            turns.accepts_result(OF, agent, Timestamp(at), is_checker)
         };
         assert!(take(&a, 10, true) && take(&a, 20, true));
         // It is cut off, and another one takes over.
@@ -90,7 +90,7 @@ mod tests {
         // What waited: some of it was before that.
         assert!(take(&a, 30, true) && take(&a, 40, true));
         assert!(!take(&a, 50, true) && !take(&a, 55, true));
-        // It takes over again, and the other one, which has not heard of it, does not.
+        // It takes over again; the other one still checks, and its results are dropped.
         assert!(take(&a, 65, true));
         assert!(!take(&b, 70, false) && !take(&b, 65, false));
         assert!(take(&a, 75, true));
@@ -100,10 +100,10 @@ mod tests {
     fn until_the_other_one_begins_the_results_of_the_last_one_count() {
         let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
         let mut turns = Turns::default();
-        assert!(turns.take(OF, &a, Timestamp(10), true));
-        assert!(turns.take(OF, &a, Timestamp(20), false));
-        assert!(turns.take(OF, &b, Timestamp(25), true));
-        assert!(!turns.take(OF, &a, Timestamp(30), false));
+        assert!(turns.accepts_result(OF, &a, Timestamp(10), true));
+        assert!(turns.accepts_result(OF, &a, Timestamp(20), false));
+        assert!(turns.accepts_result(OF, &b, Timestamp(25), true));
+        assert!(!turns.accepts_result(OF, &a, Timestamp(30), false));
         turns.forget(OF.0);
         assert!(turns.0.is_empty());
     }

@@ -302,7 +302,7 @@ fn latency(page: &mut Page, run: &RunSummary) {
         page.line("  no exchange was completed");
         return;
     }
-    let generator = GeneratorShare::of_run(run);
+    let generator = GeneratorShare::from_run(run);
     let mut columns = match views.len() {
         1 => vec!["", "", "95 % interval"],
         _ => vec!["", "intended", "actual", "95 % interval"],
@@ -318,7 +318,7 @@ fn latency(page: &mut Page, run: &RunSummary) {
         cells.extend(most(part));
         rows.push(cells);
     };
-    let of_quantile = |fraction| generator?.of_quantile(honest, fraction);
+    let of_quantile = |fraction| generator?.in_quantile(honest, fraction);
     for (label, fraction) in QUANTILES {
         row(
             label,
@@ -333,7 +333,7 @@ fn latency(page: &mut Page, run: &RunSummary) {
         String::new(),
         of_quantile(1.0),
     );
-    let of_mean = generator.and_then(|generator| generator.of_mean(honest));
+    let of_mean = generator.and_then(|generator| generator.in_mean(honest));
     row("mean", &|view| bounded(view.mean()), String::new(), of_mean);
     page.table(&rows);
     page.line("");
@@ -348,7 +348,7 @@ fn latency(page: &mut Page, run: &RunSummary) {
         page.marked(
             " ",
             Emphasis::Faint,
-            "generator: how much of it may be the generator's own waits for a core, if they fell worst",
+            "generator: the most that waits of the generator for a core can have added",
         );
     }
     if views.len() > 1 {

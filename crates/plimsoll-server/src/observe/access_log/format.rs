@@ -11,20 +11,23 @@ use crate::place::{Maps, Moment, Piece, Place, Source, Template, Values, places_
 pub struct LogFormat(pub(super) Arc<Layout>);
 
 /// What a line has, and which values it takes from the request and from the head of its response.
+#[derive(Clone)]
 pub(super) struct Layout {
     pub(super) line: Line,
-    /// Requests of which this text is empty or `0` have no line.
+    /// A request has no line if this text is empty or `0` for it.
     when: Option<Template>,
     pub(super) of_request: Vec<Place>,
     pub(super) of_head: Vec<Place>,
 }
 
+#[derive(Clone)]
 pub(super) enum Line {
     Json(Vec<Member>),
     Text(Vec<TextPiece>),
 }
 
 /// A member of an object; it is left out where its value is not there.
+#[derive(Clone)]
 pub(super) struct Member {
     /// The name in its quotes, with the colon.
     pub(super) name: Box<[u8]>,
@@ -33,6 +36,7 @@ pub(super) struct Member {
     pub(super) is_literal: bool,
 }
 
+#[derive(Clone)]
 pub(super) enum TextPiece {
     Text(Box<str>),
     Value { place: Place, escape: Escape },
@@ -137,14 +141,10 @@ impl LogFormat {
         }))
     }
 
-    /// The same for requests alone of which `condition` is neither empty nor `0`.
-    ///
-    /// # Panics
-    ///
-    /// If the format has been cloned.
+    /// The same format, with lines only for requests of which `condition` is neither empty nor `0`.
     #[must_use]
     pub fn when(mut self, condition: Template) -> Self {
-        let layout = Arc::get_mut(&mut self.0).expect("it has no clone");
+        let layout = Arc::make_mut(&mut self.0);
         let (of_request, of_head) = needed(vec![&condition]);
         for (known, more) in [
             (&mut layout.of_request, of_request),
