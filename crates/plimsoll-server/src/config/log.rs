@@ -59,8 +59,8 @@ impl LogPlan {
         chosen: impl Iterator<Item = &'l String>,
     ) -> impl Iterator<Item = &'l str> {
         let chosen: Vec<_> = chosen.map(String::as_str).collect();
-        let named = logs.iter().filter(|plan| !plan.log.is_default());
-        let names = named.filter_map(|plan| plan.log.name());
+        let others = logs.iter().filter(|plan| !plan.log.is_default());
+        let names = others.filter_map(|plan| plan.log.name());
         names.filter(move |name| !chosen.contains(name))
     }
 }

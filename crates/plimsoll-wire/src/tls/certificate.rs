@@ -132,7 +132,7 @@ fn escaped(value: &str) -> String {
     text
 }
 
-/// The public key of a certificate (SubjectPublicKeyInfo in DER); `None` if it is not a certificate.
+/// The public key of a certificate (`SubjectPublicKeyInfo` in DER); `None` if it is not a certificate.
 pub(super) fn public_key(der: &[u8]) -> Option<Vec<u8>> {
     let (_, parsed) = parse_x509_certificate(der).ok()?;
     Some(parsed.public_key().raw.to_vec())
