@@ -279,12 +279,6 @@ mod tests {
         assert_eq!(shown.matches("class=\"area ").count(), 6, "{shown}");
         // Checks that failed are no part of it: there is a gap.
         assert!(!shown.contains("900"), "{shown}");
-        let row = |cells: &[&str]| {
-            let values = cells[1..].iter();
-            let values = values.map(|value| format!("<td>{value}</td>"));
-            let values = values.collect::<String>();
-            format!("<tr><th scope=\"row\">{}</th>{values}</tr>", cells[0])
-        };
         let heads = [
             "DNS",
             "connect",
@@ -294,6 +288,13 @@ mod tests {
             "receive",
             "in all",
         ];
+        let row = |cells: &[&str]| {
+            let values = heads.iter().zip(&cells[1..]);
+            let values =
+                values.map(|(head, value)| format!("<td data-head=\"{head}\">{value}</td>"));
+            let values = values.collect::<String>();
+            format!("<tr><th scope=\"row\">{}</th>{values}</tr>", cells[0])
+        };
         for head in heads {
             let cell = format!("<th scope=\"col\">{head}</th>");
             assert!(shown.contains(&cell), "{head}: {shown}");
@@ -330,7 +331,10 @@ mod tests {
         let shown = drawn(Language::German, &buckets());
         assert!(shown.contains("<th scope=\"col\">Warten</th>"), "{shown}");
         assert!(shown.contains("29. März 2026 03:00"), "{shown}");
-        assert!(shown.contains("<td>2,0\u{a0}ms</td>"), "{shown}");
+        assert!(
+            shown.contains("<td data-head=\"DNS\">2,0\u{a0}ms</td>"),
+            "{shown}"
+        );
     }
 
     #[test]
