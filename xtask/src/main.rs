@@ -68,13 +68,6 @@ struct Cli {
 enum Task {
     /// Every test, after installing what they need
     Test(test::Arguments),
-    /// One program of tests, for `test --report`
-    #[command(hide = true)]
-    TestProgram {
-        /// The program and its arguments
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        words: Vec<std::ffi::OsString>,
-    },
     /// What continuous integration runs: fmt, clippy, deny, advisories, docs, tidy, test, deploy
     Ci,
     /// Facts about the workspace that nothing else checks
@@ -153,7 +146,6 @@ fn main() -> ExitCode {
     let root = root();
     let outcome = match Cli::parse().task {
         Task::Test(arguments) => test::run(&root, &arguments),
-        Task::TestProgram { words } => test::run_program(&words),
         Task::Ci => ci::run(&root),
         Task::Tidy => tidy::run(&root),
         Task::Book(arguments) => book::run(&root, &arguments),

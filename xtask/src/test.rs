@@ -1,7 +1,9 @@
 //! `cargo xtask test`: every test, with what it needs.
 
+mod programs;
 mod report;
 
+use std::collections::BTreeSet;
 use std::num::NonZero;
 use std::path::Path;
 use std::process::Command;
@@ -11,8 +13,8 @@ use std::thread;
 
 use clap::Args;
 
+use self::programs::Setting;
 use self::report::Report;
-pub(crate) use self::report::run_program;
 use crate::packages::{self, Package};
 use crate::step;
 use crate::{Failure, Outcome, bench, chaos_table, services};
@@ -110,16 +112,30 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     let _busy = arguments.busy.then(BusyCore::new);
     let mut report = arguments.report.then(Report::default);
     let mut failed = Vec::new();
+    let built = programs::build(root, &mut of_cargo(arguments))?;
     for run in 1..=arguments.repeat {
         if arguments.repeat > 1 {
             println!("\n== run {run} of {}", arguments.repeat);
         }
-        let mut command = tests(arguments)?;
-        let outcome = match &mut report {
-            Some(report) => report.run(root, &mut command),
-            None => step::run(root, &mut command),
+        let ran = programs::run(
+            &built.programs,
+            cores(),
+            &setting(arguments),
+            |program, output| {
+                if let Some(report) = &mut report {
+                    report.read(&program.title(), output);
+                }
+            },
+        );
+        if let Err(Failure(message)) = &ran {
+            eprintln!("error: {message}");
+        }
+        // They have no times.
+        let documented = match report {
+            Some(_) => Ok(()),
+            None => documentation(root, &built.libraries, arguments),
         };
-        if outcome.is_err() {
+        if ran.and(documented).is_err() {
             failed.push(run);
         }
     }
@@ -142,8 +158,8 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     }
 }
 
-/// The command of one run.
-fn tests(arguments: &Arguments) -> Result<Command, Failure> {
+/// Cargo with what chooses and builds tests.
+fn of_cargo(arguments: &Arguments) -> Command {
     // All failures of a run are reported, not those of the first crate that has one.
     let mut command = step::cargo(&["test", "--locked", "--no-fail-fast"]);
     if arguments.packages.is_empty() {
@@ -155,30 +171,55 @@ fn tests(arguments: &Arguments) -> Result<Command, Failure> {
     if arguments.no_debug_info {
         command.env("CARGO_PROFILE_DEV_DEBUG", "false");
     }
+    command
+}
+
+/// Variables and words with which each program runs.
+fn setting(arguments: &Arguments) -> Setting<'_> {
+    let mut before = Vec::new();
+    let mut variables = Vec::new();
     if let Some(late) = arguments.late {
-        command.env("PLIMSOLL_LATE_ORIGINS", format!("{late}ms"));
+        variables.push(("PLIMSOLL_LATE_ORIGINS", format!("{late}ms")));
     }
     if let Some(at) = arguments.at {
-        // Cargo itself has the real time, by which it knows what is to be built. Waits are as long as ever.
-        let runner = format!("faketime --exclude-monotonic -f @{at}");
-        command
-            .env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", &runner)
-            .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", &runner)
-            .env("FAKETIME_FMT", "%Y-%m-%dT%H:%M:%S")
-            .env("TZ", "UTC");
+        // Waits are as long as ever.
+        before.extend(["faketime", "--exclude-monotonic", "-f"].map(str::to_owned));
+        before.push(format!("@{at}"));
+        variables.push(("FAKETIME_FMT", "%Y-%m-%dT%H:%M:%S".to_owned()));
+        variables.push(("TZ", "UTC".to_owned()));
     }
     if std::env::var_os(THREADS).is_none() {
         // Tests wait more than they compute.
-        let cores = thread::available_parallelism().map_or(1, NonZero::get);
-        command.env(THREADS, (2 * cores).to_string());
+        variables.push((THREADS, (2 * cores()).to_string()));
     }
-    if arguments.report {
-        Report::prepare(&mut command)?;
+    Setting {
+        before,
+        arguments: &arguments.rest,
+        times: arguments.report,
+        variables,
+    }
+}
+
+/// The tests in the documentation of libraries, which cargo alone can build.
+fn documentation(root: &Path, libraries: &BTreeSet<String>, arguments: &Arguments) -> Outcome {
+    if libraries.is_empty() {
+        return Ok(());
+    }
+    let mut command = step::cargo(&["test", "--locked", "--no-fail-fast", "--doc"]);
+    for library in libraries {
+        command.args(["--package", library]);
+    }
+    if arguments.no_debug_info {
+        command.env("CARGO_PROFILE_DEV_DEBUG", "false");
     }
     if !arguments.rest.is_empty() {
         command.arg("--").args(&arguments.rest);
     }
-    Ok(command)
+    step::run(root, &mut command)
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 /// A thread that computes until this is dropped.

@@ -1,15 +1,7 @@
 //! `cargo xtask test --report`: where the time of the tests goes, and which of them fail now and then.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read};
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Command, Stdio};
-
-use crate::step;
-use crate::{Failure, Outcome};
 
 /// Tests in the table of the slowest.
 const SLOWEST: usize = 20;
@@ -29,51 +21,14 @@ struct Seen {
 }
 
 impl Report {
-    /// Has a command of cargo start test programs by [`run_program`]. Documentation tests have no times.
-    pub(super) fn prepare(command: &mut Command) -> Outcome {
-        let own = std::env::current_exe().map_err(|error| error.to_string())?;
-        let runner = format!("{} test-program", own.display());
-        command
-            .args(["--lib", "--bins", "--tests", "--examples"])
-            .env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", &runner)
-            .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", &runner);
-        Ok(())
-    }
-
-    /// Runs it, shows what it prints, and keeps the times.
-    pub(super) fn run(&mut self, root: &Path, command: &mut Command) -> Outcome {
-        let shown = step::shown(command);
-        println!("$ {shown}");
-        let cannot = |error| Failure(format!("cannot run `{shown}`: {error}"));
-        let mut child = command
-            .current_dir(root)
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(cannot)?;
-        if let Some(output) = child.stdout.take() {
-            self.read(output);
-        }
-        let status = child.wait().map_err(|error| error.to_string())?;
-        if status.success() {
-            Ok(())
-        } else {
-            Err(format!("tests failed ({status})").into())
-        }
-    }
-
-    fn read(&mut self, output: impl Read) {
-        let mut program = String::new();
-        for line in BufReader::new(output).lines().map_while(Result::ok) {
-            println!("{line}");
-            if let Some(name) = line.strip_prefix(PROGRAM) {
-                program = name_of(name);
-            } else if let Some((test, passed, seconds)) = result(&line) {
-                let tests = self.0.entry(program.clone()).or_default();
-                tests
-                    .entry(test.to_owned())
-                    .or_default()
-                    .add(passed, seconds);
-            }
+    /// Takes the times from what a program has printed.
+    pub(super) fn read(&mut self, program: &str, output: &str) {
+        let tests = self.0.entry(program.to_owned()).or_default();
+        for (test, passed, seconds) in output.lines().filter_map(result) {
+            tests
+                .entry(test.to_owned())
+                .or_default()
+                .add(passed, seconds);
         }
     }
 
@@ -132,30 +87,6 @@ impl Seen {
     }
 }
 
-/// Before the name of a test's program.
-const PROGRAM: &str = "== program ";
-
-/// Becomes a test's program, which is to print how long each test takes. Its harness has that behind a variable, which is
-/// not for cargo: it would build again what depends on it.
-pub(crate) fn run_program(words: &[OsString]) -> Outcome {
-    let (program, arguments) = words.split_first().ok_or("no program is given")?;
-    let name = Path::new(program).file_name().unwrap_or(program);
-    let package = std::env::var_os("CARGO_PKG_NAME").unwrap_or_default();
-    println!("{PROGRAM}{} {}", package.display(), name.display());
-    let mut command = Command::new(program);
-    command
-        .args(arguments)
-        .args(["-Zunstable-options", "--report-time"])
-        .env("RUSTC_BOOTSTRAP", "1");
-    Err(format!("cannot run `{}`: {}", step::shown(&command), command.exec()).into())
-}
-
-/// `plimsoll-monitor it-0f3a…` is `plimsoll-monitor it`.
-fn name_of(program: &str) -> String {
-    let name = program.rsplit_once('-').map_or(program, |(name, _)| name);
-    name.to_owned()
-}
-
 /// `test a::b ... ok <0.012s>`: name, whether it passed, seconds.
 fn result(line: &str) -> Option<(&str, bool, f64)> {
     let rest = line.strip_prefix("test ")?;
@@ -174,23 +105,22 @@ fn result(line: &str) -> Option<(&str, bool, f64)> {
 mod tests {
     use super::*;
 
-    const RUN: &str = "\
-== program plimsoll-wire plimsoll_wire-0f3a
-
+    const WIRE: &str = "
 running 3 tests
 test h1::a ... ok <0.500s>
 test h1::b ... FAILED <2.250s>
 test h1::c ... ignored
 test result: FAILED. 1 passed; 1 failed
-== program plimsoll it-77
-test a ... ok <1.000s>
 ";
 
     #[test]
     fn slow_and_flaky_tests_are_named() {
         let mut report = Report::default();
-        report.read(RUN.as_bytes());
-        report.read(RUN.replace("FAILED <2.250s>", "ok <1.000s>").as_bytes());
+        let again = WIRE.replace("FAILED <2.250s>", "ok <1.000s>");
+        for output in [WIRE, &again] {
+            report.read("plimsoll-wire plimsoll_wire", output);
+            report.read("plimsoll it", "test a ... ok <1.000s>\n");
+        }
         assert_eq!(
             report.text(),
             "seconds of all tests of a program, as if one ran after the other
