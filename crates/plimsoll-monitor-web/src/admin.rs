@@ -28,6 +28,8 @@ mod guard;
 
 mod shell;
 
+mod removal;
+
 mod outgoing;
 
 mod form_error;

@@ -10,6 +10,8 @@
 
 mod allocations;
 
+mod authorization;
+
 mod background;
 
 mod certificates;
@@ -52,6 +54,7 @@ mod waiting;
 pub use crate::allocations::{
     CountingAllocator, allocations_of_this_thread, peak_bytes_of, take_peak_of_this_thread,
 };
+pub use crate::authorization::{authorization_service, user_echo};
 pub use crate::certificates::{Authority, Leaf, MaterialFiles};
 pub use crate::clock::VirtualClock;
 pub use crate::digest_realm::{DigestLog, DigestRealm};

@@ -25,6 +25,13 @@ impl Question {
         found.map(|(_, value)| value.as_str())
     }
 
+    /// The values of all fields of that lowercase name.
+    pub fn all(&self, name: &str) -> Vec<&str> {
+        let fields = self.fields.iter();
+        let same = fields.filter(|(candidate, _)| candidate == name);
+        same.map(|(_, value)| value.as_str()).collect()
+    }
+
     /// Of the head of a request of HTTP/2 or HTTP/3.
     pub(crate) fn from_request(method: &Method, uri: &Uri, headers: &HeaderMap) -> Self {
         let target = uri.path_and_query();

@@ -2,60 +2,11 @@
 
 use plimsoll_client::forward::Speaks;
 use plimsoll_testkit::http::{HttpResponse, connect, exchange, get, get_with, talk};
-use plimsoll_testkit::{Logic, Origin, Question, Reply, Script, Step, WebSocketOrigin};
+use plimsoll_testkit::{Origin, Script, WebSocketOrigin, authorization_service, user_echo};
 use tungstenite::Message;
 
 use crate::client::{pool, run_local, websocket};
 use crate::server::Served;
-
-/// A service that knows the cookie `session=ann`, and says by other cookies what it is to respond with.
-fn service() -> Origin {
-    let logic = Logic::new(|question| {
-        let cookie = field(question, "cookie");
-        let cookie = cookie.first().copied().unwrap_or_default();
-        let said = cookie
-            .strip_prefix("status=")
-            .and_then(|it| it.parse().ok());
-        match said {
-            _ if cookie == "session=ann" => Reply::new(
-                202,
-                &[
-                    ("x-user", "ann"),
-                    ("x-level", "2"),
-                    ("set-cookie", "session=renewed"),
-                ],
-            ),
-            Some(status) => Reply::new(status, &[("location", "/login"), ("x-service", "yes")]),
-            None => Reply::new(
-                401,
-                &[
-                    ("www-authenticate", "Bearer"),
-                    ("x-service", "yes"),
-                    ("set-cookie", "csrf=1"),
-                ],
-            ),
-        }
-    });
-    let script = move |_| Script::new().then(Step::Reply(logic.clone()));
-    Origin::builder().script(script).start()
-}
-
-/// A server that says which fields it has received.
-fn origin() -> Origin {
-    let logic = Logic::new(|question| {
-        let users = field(question, "x-user").join("+");
-        let other = field(question, "x-other").join("+");
-        Reply::new(200, &[("x-seen", &format!("{users}/{other}"))])
-    });
-    let script = move |_| Script::new().then(Step::Reply(logic.clone()));
-    Origin::builder().script(script).start()
-}
-
-fn field<'a>(question: &'a Question, name: &str) -> Vec<&'a str> {
-    let fields = question.fields.iter();
-    let same = fields.filter(|(known, _)| known.eq_ignore_ascii_case(name));
-    same.map(|(_, value)| value.as_str()).collect()
-}
 
 fn post(served: &Served, path: &str, fields: &str, body: &str) -> HttpResponse {
     let length = body.len();
@@ -69,7 +20,7 @@ const ANN: &str = "Cookie: session=ann\r\n";
 
 #[test]
 fn a_service_keeps_clients_from_every_action() {
-    let (service, origin) = (service(), origin());
+    let (service, origin) = (authorization_service(), user_echo());
     let auth = format!(
         "auth = {{ to = \"{}\", copy = [\"x-user\"], to_client = [\"x-level\"] }}",
         service.url("/check")
@@ -111,7 +62,7 @@ fn a_service_keeps_clients_from_every_action() {
 
 #[test]
 fn what_the_service_says_clients_cannot_say() {
-    let (service, origin) = (service(), origin());
+    let (service, origin) = (authorization_service(), user_echo());
     let served = Served::routes(&format!(
         "[[route]]\nauth = {{ to = \"{}\", copy = [\"x-user\", \"x-other\"] }}\n\
          response_headers = {{ set = {{ x-who = \"<{{auth:x-user}}>\" }} }}\nproxy = \"{}\"\n",
@@ -147,7 +98,7 @@ fn what_the_service_says_clients_cannot_say() {
 
 #[test]
 fn content_waits_until_the_service_has_decided() {
-    let service = service();
+    let service = authorization_service();
     let echo = Served::routes(&format!(
         "[[route]]\nauth = {{ to = \"{}\" }}\necho = {{}}\n",
         service.url("/"),
@@ -204,7 +155,7 @@ fn a_websocket_opens_once_the_service_agrees() {
 /// With `satisfy = "any"` the address is checked first, then the password, then the service.
 #[test]
 fn one_of_address_password_and_service_is_enough() {
-    let service = service();
+    let service = authorization_service();
     let auth = format!("auth = {{ to = \"{}\", relay = false }}", service.url("/"));
     let basic = "basic_auth = { realm = \"r\", users = { ann = \"{PLAIN}secret\" } }";
     let any = "satisfy = \"any\"";
@@ -258,7 +209,7 @@ fn one_of_address_password_and_service_is_enough() {
 
 #[test]
 fn without_relay_the_client_gets_the_status_alone() {
-    let service = service();
+    let service = authorization_service();
     let served = Served::routes(&format!(
         "[[route]]\nauth = {{ to = \"{}\", relay = false }}\nrespond = {{}}\n",
         service.url("/"),
@@ -279,7 +230,7 @@ fn without_relay_the_client_gets_the_status_alone() {
 /// That the service does not know a user must not look like a file that is not there.
 #[test]
 fn another_route_takes_over_after_a_refusal_alone() {
-    let service = service();
+    let service = authorization_service();
     let served = Served::routes(&format!(
         "[[route]]\nauth = {{ to = \"{}\" }}\nrespond = {{ status = 404 }}\n\
          on_status = {{ 404 = {{ to = \"open\", status = \"own\" }}, 401 = {{ to = \"login\", status = \"own\" }}, 302 = {{ to = \"open\", status = \"own\" }} }}\n\
@@ -300,7 +251,7 @@ fn another_route_takes_over_after_a_refusal_alone() {
 
 #[test]
 fn a_cache_stands_behind_the_service() {
-    let service = service();
+    let service = authorization_service();
     let origin = Origin::scripted(Script::serve(
         "HTTP/1.1 200 OK\r\nCache-Control: public, max-age=60\r\nContent-Length: 5\r\n\r\nhello",
     ));
@@ -333,7 +284,7 @@ fn a_cache_stands_behind_the_service() {
 
 #[test]
 fn listeners_have_it_and_figures_count_it() {
-    let service = service();
+    let service = authorization_service();
     let refused = format!("http://{}", plimsoll_testkit::refused_address());
     let served = Served::new(&format!(
         "[[listen]]\naddress = \"127.0.0.1:0\"\nauth = {{ to = \"{}\", trust = [\"127.0.0.1\"] }}\n\

@@ -4,8 +4,8 @@ use askama::Template;
 use axum::extract::{Extension, Path, State};
 use axum::response::Response;
 use http::StatusCode;
-use plimsoll_monitor::manage::{ChangeError, Put};
-use plimsoll_monitor::store::{DefinitionKind, StoreError};
+use plimsoll_monitor::manage::Put;
+use plimsoll_monitor::store::DefinitionKind;
 use toml::{Table, Value};
 
 use crate::admin::choice::Choice;
@@ -13,8 +13,8 @@ use crate::admin::form::Form;
 use crate::admin::form_error::FormError;
 use crate::admin::guard::Me;
 use crate::admin::monitors::failed;
+use crate::admin::removal::remove;
 use crate::admin::shell::{Shell, html, missing, redirect};
-use crate::answer::ApiError;
 use crate::api::encoded;
 use crate::state::Api;
 
@@ -239,13 +239,9 @@ pub(super) async fn update(
     Path(name): Path<String>,
 ) -> Response {
     if me.form.get("action") == "delete" {
-        let removed = api
-            .handle
-            .remove_other(&me.actor, KIND, (&name, None), me.now);
-        return match removed.await {
+        return match remove(&api, &me, KIND, &name).await {
             Ok(()) => redirect("/admin/notices?done=deleted"),
-            Err(ChangeError::Store(StoreError::NotFound(_))) => missing().await,
-            Err(error) => failed(&me, ApiError::from(error).message()),
+            Err(page) => page,
         };
     }
     submitted(&api, &me, Some(name)).await

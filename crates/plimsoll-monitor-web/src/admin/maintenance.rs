@@ -15,10 +15,9 @@ use crate::admin::faults::first_part;
 use crate::admin::form::Form;
 use crate::admin::form_error::FormError;
 use crate::admin::guard::Me;
-use crate::admin::monitors::failed;
 use crate::admin::overview::refused;
+use crate::admin::removal;
 use crate::admin::shell::{Shell, When, duration, html, redirect};
-use crate::answer::ApiError;
 use crate::state::Api;
 
 /// Days that the calendar looks ahead, and occurrences that it shows.
@@ -233,13 +232,8 @@ async fn added(api: &Api, me: &Me) -> Result<(), FormError> {
 }
 
 pub(super) async fn remove(State(api): State<Api>, Extension(me): Extension<Me>) -> Response {
-    let (kind, name) = (DefinitionKind::Maintenance, me.form.get("name"));
-    match api
-        .handle
-        .remove_other(&me.actor, kind, (name, None), me.now)
-        .await
-    {
+    match removal::remove(&api, &me, DefinitionKind::Maintenance, me.form.get("name")).await {
         Ok(()) => redirect("/admin/maintenance?done=deleted"),
-        Err(error) => failed(&me, ApiError::from(error).message()),
+        Err(page) => page,
     }
 }

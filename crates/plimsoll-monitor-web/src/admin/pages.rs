@@ -14,8 +14,8 @@ use crate::admin::form_error::FormError;
 use crate::admin::guard::Me;
 use crate::admin::monitors::failed;
 use crate::admin::overview::refused;
+use crate::admin::removal::remove;
 use crate::admin::shell::{Shell, html, missing, page, redirect, state};
-use crate::answer::ApiError;
 use crate::api::encoded;
 use crate::page::{PagePlan, share};
 use crate::state::Api;
@@ -248,20 +248,12 @@ pub(super) async fn update(
     Path(slug): Path<String>,
 ) -> Response {
     if me.form.get("action") == "delete" {
-        let kind = DefinitionKind::Page;
-        let removed = api
-            .handle
-            .remove_other(&me.actor, kind, (&slug, None), me.now)
-            .await;
-        let forgotten = match removed {
-            Ok(()) => share::forget(&api.handle, &me.actor, &slug, me.now)
-                .await
-                .map_err(ChangeError::from),
-            refusal => refusal,
-        };
-        return match forgotten {
+        if let Err(page) = remove(&api, &me, DefinitionKind::Page, &slug).await {
+            return page;
+        }
+        return match share::forget(&api.handle, &me.actor, &slug, me.now).await {
             Ok(()) => redirect("/admin/pages?done=deleted"),
-            Err(error) => failed(&me, ApiError::from(error).message()),
+            Err(error) => failed(&me, error.to_string()),
         };
     }
     submitted(&api, &me, Some(slug)).await

@@ -6,8 +6,8 @@ use askama::Template;
 use axum::extract::{Extension, Path, State};
 use axum::response::Response;
 use http::StatusCode;
-use plimsoll_monitor::manage::{ChangeError, Put};
-use plimsoll_monitor::store::{DefinitionKind, StoreError};
+use plimsoll_monitor::manage::Put;
+use plimsoll_monitor::store::DefinitionKind;
 use toml::{Table, Value};
 
 use crate::admin::faults::first_part;
@@ -15,8 +15,8 @@ use crate::admin::form::Form;
 use crate::admin::form_error::FormError;
 use crate::admin::guard::Me;
 use crate::admin::monitors::failed;
+use crate::admin::removal::remove;
 use crate::admin::shell::{Shell, html, missing, redirect};
-use crate::answer::ApiError;
 use crate::api::encoded;
 use crate::random;
 use crate::state::Api;
@@ -236,13 +236,9 @@ pub(super) async fn update(
     Path(name): Path<String>,
 ) -> Response {
     if me.form.get("action") == "delete" {
-        let removed = api
-            .handle
-            .remove_other(&me.actor, KIND, (&name, None), me.now);
-        return match removed.await {
+        return match remove(&api, &me, KIND, &name).await {
             Ok(()) => redirect("/admin/notices?done=deleted"),
-            Err(ChangeError::Store(StoreError::NotFound(_))) => missing().await,
-            Err(error) => failed(&me, ApiError::from(error).message()),
+            Err(page) => page,
         };
     }
     match stored(&api, &me, name).await {

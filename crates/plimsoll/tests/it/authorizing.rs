@@ -4,59 +4,10 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use plimsoll_testkit::http::get_with;
-use plimsoll_testkit::{Logic, Origin, Question, Reply, Script, Step, free_ports};
+use plimsoll_testkit::{authorization_service, free_ports, user_echo};
 
 use crate::plimsoll::plimsoll;
 use crate::served::Served;
-
-/// A service that knows the cookie `session=ann`, and says by other cookies what it is to respond with.
-fn service() -> Origin {
-    let logic = Logic::new(|question| {
-        let cookie = field(question, "cookie");
-        let cookie = cookie.first().copied().unwrap_or_default();
-        let said = cookie
-            .strip_prefix("status=")
-            .and_then(|it| it.parse().ok());
-        match said {
-            _ if cookie == "session=ann" => Reply::new(
-                202,
-                &[
-                    ("x-user", "ann"),
-                    ("x-level", "2"),
-                    ("set-cookie", "session=renewed"),
-                ],
-            ),
-            Some(status) => Reply::new(status, &[("location", "/login"), ("x-service", "yes")]),
-            None => Reply::new(
-                401,
-                &[
-                    ("www-authenticate", "Bearer"),
-                    ("x-service", "yes"),
-                    ("set-cookie", "csrf=1"),
-                ],
-            ),
-        }
-    });
-    let script = move |_| Script::new().then(Step::Reply(logic.clone()));
-    Origin::builder().script(script).start()
-}
-
-/// A server that says which fields it has received.
-fn origin() -> Origin {
-    let logic = Logic::new(|question| {
-        let users = field(question, "x-user").join("+");
-        let other = field(question, "x-other").join("+");
-        Reply::new(200, &[("x-seen", &format!("{users}/{other}"))])
-    });
-    let script = move |_| Script::new().then(Step::Reply(logic.clone()));
-    Origin::builder().script(script).start()
-}
-
-fn field<'a>(question: &'a Question, name: &str) -> Vec<&'a str> {
-    let fields = question.fields.iter();
-    let same = fields.filter(|(known, _)| known.eq_ignore_ascii_case(name));
-    same.map(|(_, value)| value.as_str()).collect()
-}
 
 const ANN: &str = "Cookie: session=ann\r\n";
 
@@ -68,7 +19,7 @@ fn address(served: &Served) -> SocketAddr {
 /// The same requests as nginx responds to with this configuration.
 #[test]
 fn what_is_imported_from_nginx_asks_before_files_and_applications() {
-    let (service, origin) = (service(), origin());
+    let (service, origin) = (authorization_service(), user_echo());
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("docs")).unwrap();
     fs::write(folder.path().join("docs/a.txt"), "a file").unwrap();
@@ -160,7 +111,7 @@ fn what_is_imported_from_nginx_asks_before_files_and_applications() {
 /// `forward_auth` of Caddy before files and texts.
 #[test]
 fn what_is_imported_from_caddy_asks_before_files_and_texts() {
-    let service = service();
+    let service = authorization_service();
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.txt"), "a file").unwrap();
     let [port] = free_ports().unwrap();

@@ -128,6 +128,10 @@ fn incidents_pages_and_maintenance_are_made_by_forms() {
     assert_eq!(status, StatusCode::SEE_OTHER);
     let (_, list) = owner.get_as(&admin, "/admin/pages");
     assert!(list.contains("No status pages yet."), "{list}");
+    // As from a form that was opened before.
+    let gone = [("action", "delete")];
+    let (status, text) = owner.post(&admin, "/admin/pages/new/edit", &gone);
+    assert_eq!(status, StatusCode::NOT_FOUND, "{text}");
 
     let window = [
         ("name", "patches"),
@@ -213,8 +217,11 @@ fn incidents_pages_and_maintenance_are_made_by_forms() {
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
     assert!(text.contains("must have at most 2000 characters"), "{text}");
     assert!(text.contains(&format!(">{long}</textarea>")), "it is kept");
-    let (status, _) = owner.post(&admin, "/admin/maintenance/remove", &[("name", "patches")]);
+    let patches = [("name", "patches")];
+    let (status, _) = owner.post(&admin, "/admin/maintenance/remove", &patches);
     assert_eq!(status, StatusCode::SEE_OTHER);
+    let (status, _) = owner.post(&admin, "/admin/maintenance/remove", &patches);
+    assert_eq!(status, StatusCode::NOT_FOUND);
     // A window that is under way holds its monitor.
     let now = [
         ("name", "now"),
