@@ -96,7 +96,9 @@ pub fn run(
     let mut all = LoadtestFound::default();
     let take = |all: &mut LoadtestFound| {
         let mut since = LoadtestFound::default();
-        founds.iter().for_each(|found| since.merge(&found.take()));
+        for found in &founds {
+            since.merge(&found.take());
+        }
         all.merge(&since);
         since
     };
