@@ -9,7 +9,7 @@
 //! - What `--observe` finds from another namespace is what `--pid` finds.
 //! - A run that loses an agent, stopped or killed, ends with exit code 4.
 
-mod network;
+pub(crate) mod network;
 pub(crate) mod relay;
 
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ const NATS: Package = Package {
     name: "nats-server",
 };
 
-const IP: Package = Package {
+pub(crate) const IP: Package = Package {
     program: "ip",
     name: "iproute2",
 };
@@ -46,8 +46,8 @@ const DELAYS: [u64; 4] = [0, 5, 20, 50];
 const AHEAD: (usize, &str) = (3, "+3s");
 
 /// Ports in the namespace of the servers.
-const NGINX: u16 = 8080;
-const BROKER: u16 = 4222;
+pub(crate) const NGINX: u16 = 8080;
+pub(crate) const BROKER: u16 = 4222;
 const OBSERVER: u16 = 7070;
 
 /// The load of each run.
@@ -140,7 +140,8 @@ impl<'a> Scene<'a> {
     fn start(root: &Path, program: &'a Path, folder: &'a Path) -> Result<Self, Failure> {
         let network = Network::new(root, DELAYS.len())?;
         keys(root, folder)?;
-        fs::write(folder.join("nginx.conf"), nginx(folder)).map_err(|error| error.to_string())?;
+        fs::write(folder.join("nginx.conf"), nginx(folder, true))
+            .map_err(|error| error.to_string())?;
         let mut servers = Vec::new();
         let mut nginx = network.in_hub("nginx");
         nginx.arg("-c").arg(folder.join("nginx.conf"));
@@ -348,12 +349,13 @@ fn load() -> Vec<String> {
     words.split(' ').map(str::to_owned).collect()
 }
 
-fn url() -> String {
+/// Of nginx.
+pub(crate) fn url() -> String {
     format!("http://{HUB}:{NGINX}/")
 }
 
 /// Keys of the run, a certificate of the observer, and its token.
-fn keys(root: &Path, folder: &Path) -> Outcome {
+pub(crate) fn keys(root: &Path, folder: &Path) -> Outcome {
     let openssl = |words: &str| {
         let mut openssl = Command::new("openssl");
         openssl.current_dir(folder).args(words.split(' '));
@@ -369,19 +371,28 @@ fn keys(root: &Path, folder: &Path) -> Outcome {
     fs::write(folder.join("token"), token.trim()).map_err(|error| error.to_string().into())
 }
 
-fn nginx(folder: &Path) -> String {
+/// The configuration of an nginx that gives one short answer.
+///
+/// - `has_log`: whether it logs the time and the address of each request. One without a log shares its port with others.
+pub(crate) fn nginx(folder: &Path, has_log: bool) -> String {
     let folder = folder.display();
+    let log = if has_log {
+        format!("{folder}/access.log times")
+    } else {
+        "off".to_owned()
+    };
+    let shared = if has_log { "" } else { " reuseport" };
     format!(
         "daemon off;\nmaster_process off;\npid {folder}/nginx.pid;\nerror_log {folder}/error.log;\n\
          events {{ worker_connections 1024; }}\n\
-         http {{\n  log_format times '$msec $remote_addr';\n  access_log {folder}/access.log times;\n  keepalive_requests 1000000;\n\
+         http {{\n  log_format times '$msec $remote_addr';\n  access_log {log};\n  keepalive_requests 1000000;\n\
          client_body_temp_path {folder}/body;\n  proxy_temp_path {folder}/proxy;\n\
          fastcgi_temp_path {folder}/fastcgi;\n  uwsgi_temp_path {folder}/uwsgi;\n  scgi_temp_path {folder}/scgi;\n\
-         server {{ listen {NGINX}; location / {{ return 200 \"hello\\n\"; }} }}\n}}\n"
+         server {{ listen {NGINX}{shared}; location / {{ return 200 \"hello\\n\"; }} }}\n}}\n"
     )
 }
 
-fn quiet(command: &mut Command) -> &mut Command {
+pub(crate) fn quiet(command: &mut Command) -> &mut Command {
     command.stdout(Stdio::null()).stderr(Stdio::null())
 }
 

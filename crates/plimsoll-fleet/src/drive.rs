@@ -70,3 +70,6 @@ pub fn fetch_files(
     }
     Ok(files)
 }
+
+#[cfg(test)]
+mod tests;

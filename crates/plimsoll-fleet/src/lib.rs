@@ -47,11 +47,13 @@ pub use crate::drive::coordinate::{
 };
 pub use crate::drive::fetch_files;
 pub use crate::drive::serve::{AgentEnd, AgentNote, AgentSettings, OrderTrust, serve};
-pub use crate::merge::{LoadMerger, Merger, OnTick, PartSums, UnionError, together};
+pub use crate::merge::{
+    LoadMerger, LoadtestEnd, LoadtestMerger, Merger, OnTick, PartSums, UnionError, together,
+};
 pub use crate::message::{
     AgentReport, CheckFigures, Checksum, Counted, Envelope, Figures, FiguresError, Instances,
-    MessageError, RunNames, ScriptFigures, SetUp, Shares, ToAgents, ToCoordinator, VERSION, decode,
-    encode, tick_bytes,
+    MessageError, ReportedProcesses, RunNames, ScriptFigures, SetUp, Shares, ToAgents,
+    ToCoordinator, VERSION, decode, encode, tick_bytes,
 };
 pub use crate::order::{
     Argument, FileEntry, MOST_FILE_BYTES, OrderError, OrderFile, RunOrder, Work,

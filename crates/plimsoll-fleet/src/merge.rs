@@ -1,5 +1,7 @@
 //! What becomes of the figures of agents: the seam between the coordinator's loop and the kinds of runs.
 
+mod checks;
+
 mod parts;
 
 use std::error::Error;
@@ -10,6 +12,7 @@ use plimsoll_load::{PartReport, RunPlan, Standing, Union, UnionEnd, UnionSecond}
 use plimsoll_model::{AgentStanding, RunSummary, Threshold};
 use plimsoll_observe::{AttachError, NamedTarget, SampleSource};
 
+pub use self::checks::{LoadtestEnd, LoadtestMerger};
 pub use self::parts::{PartSums, together};
 use crate::coordinator::{MemberEnd, MemberSecond};
 use crate::message::{Checksum, Counted, FiguresError, SetUp, Shares};

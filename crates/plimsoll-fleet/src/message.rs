@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 pub use self::checksum::Checksum;
 pub use self::counted::Counted;
 pub use self::figures::{Figures, FiguresError};
-pub use self::report::AgentReport;
+pub use self::report::{AgentReport, ReportedProcesses};
 pub use self::script::{CheckFigures, ScriptFigures};
 use crate::share::Share;
 use crate::trust::{SigningKey, TrustedKeys};

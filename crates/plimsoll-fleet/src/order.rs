@@ -45,6 +45,8 @@ pub enum Work {
     Load,
     /// A script: the first file is its archive, and the command has its flags.
     Script,
+    /// Checks of built-in servers: the command has the flags of `loadtest`.
+    Loadtest,
 }
 
 /// An argument of the command `load`.

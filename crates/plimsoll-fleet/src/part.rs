@@ -4,13 +4,13 @@ mod ticks;
 
 use std::error::Error;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use plimsoll_load::conditions::RunFacts;
-use plimsoll_load::{Interrupt, PartHooks, PartSecond, RunPlan, run_part};
+use plimsoll_load::{Interrupt, Interval, PartHooks, PartSecond, RunPlan, run_part};
 
 use self::ticks::Ticks;
-use crate::message::{AgentReport, Checksum, Counted};
+use crate::message::{AgentReport, Checksum, Counted, Figures};
 use crate::order::{OrderFile, RunOrder};
 use crate::share::Share;
 
@@ -80,6 +80,21 @@ pub struct PartTick {
     pub figures: Counted,
     /// Their checksum.
     pub checksum: Checksum,
+}
+
+impl PartTick {
+    /// The tick of `interval`.
+    ///
+    /// - `at`: its end, since the start.
+    pub fn from_interval(interval: &Interval, at: Duration, grace: bool, is_last: bool) -> Self {
+        Self {
+            at_us: u64::try_from(at.as_micros()).unwrap_or(u64::MAX),
+            grace,
+            is_last,
+            figures: Counted::Load(Box::new(Figures::from_interval(interval))),
+            checksum: Checksum::from_interval(interval),
+        }
+    }
 }
 
 /// A part of a plain load.

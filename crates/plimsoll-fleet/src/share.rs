@@ -17,6 +17,14 @@ pub struct Share {
     pub of: usize,
 }
 
+impl Share {
+    /// Its part of `total` things, of which the parts of all agents are all.
+    pub fn part_of(self, total: usize) -> usize {
+        let until = |worker: usize| total * worker / self.of.max(1);
+        until(self.first + self.workers) - until(self.first)
+    }
+}
+
 impl From<Share> for RunPart {
     fn from(share: Share) -> Self {
         Self {
@@ -91,6 +99,9 @@ mod tests {
             }
             prop_assert!(shares.iter().all(|share| share.of == next));
             prop_assert!(next <= connections);
+            let parts = shares.iter().map(|share| share.part_of(connections));
+            prop_assert_eq!(parts.clone().sum::<usize>(), connections);
+            prop_assert!(parts.min() > Some(0));
         }
     }
 }

@@ -29,6 +29,8 @@ mod preparation;
 
 mod stages;
 
+mod standings;
+
 mod summary_outputs;
 
 mod ticks;

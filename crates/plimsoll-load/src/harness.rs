@@ -4,11 +4,14 @@
 //! A [`HarnessPlan`] goes in and a [`HarnessOutcome`] comes out of [`run`], for the workers of one
 //! process. It starts no origins and no processes.
 
+mod interval;
+
 mod plan;
 
 mod run;
 
 mod worker;
 
+pub use self::interval::{found_in, interval_of};
 pub use self::plan::HarnessPlan;
-pub use self::run::{HarnessOutcome, run};
+pub use self::run::{HarnessOutcome, HarnessTick, run};

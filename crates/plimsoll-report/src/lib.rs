@@ -65,8 +65,8 @@ pub use crate::document::check_document::{
     FieldDocument, JudgementDocument, PhaseTimeDocument, RedirectDocument, TlsDocument,
 };
 pub use crate::document::loadtest_document::{
-    LoadtestCountsDocument, LoadtestDocument, LoadtestLatencyDocument, LoadtestShapeDocument,
-    LoadtestTickDocument,
+    LoadtestAgentDocument, LoadtestCountsDocument, LoadtestDocument, LoadtestLatencyDocument,
+    LoadtestShapeDocument, LoadtestTickDocument,
 };
 pub use crate::document::loadtest_part::{LoadtestPart, LoadtestPartError};
 pub use crate::document::{

@@ -25,7 +25,7 @@ mod loadtest;
 pub use chaos::chaos;
 pub use check::check;
 pub use live::{Progress, SecondsTogether, live};
-pub use loadtest::{loadtest, loadtest_line};
+pub use loadtest::{loadtest, loadtest_agents, loadtest_line};
 pub(crate) use numbers::margin_of_limit;
 pub use style::{Emphasis, Style};
 pub(crate) use summary::FEW_SAMPLES;

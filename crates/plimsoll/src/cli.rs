@@ -140,6 +140,23 @@ const SHORT_HELP: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "loadtest",
+        &[
+            "concurrency",
+            "duration",
+            "timeout",
+            "ramp-up",
+            "http2",
+            "disable-keepalive",
+            "netns",
+            "fleet",
+            "agents",
+            "sign",
+            "json",
+            "no-tui",
+        ],
+    ),
+    (
         "soak",
         &[
             "pid", "observe", "spawn", "url", "metrics", "load", "workers", "duration", "sample",

@@ -8,16 +8,16 @@ use crate::step;
 use crate::{Failure, Outcome};
 
 /// The address of the servers, which every namespace reaches.
-pub(super) const HUB: &str = "10.213.0.1";
+pub(crate) const HUB: &str = "10.213.0.1";
 
 /// The namespaces; removed with the value.
-pub(super) struct Network {
+pub(crate) struct Network {
     hub: String,
     agents: Vec<String>,
 }
 
 impl Network {
-    pub(super) fn new(root: &Path, agents: usize) -> Result<Self, Failure> {
+    pub(crate) fn new(root: &Path, agents: usize) -> Result<Self, Failure> {
         let id = std::process::id();
         let network = Self {
             hub: format!("plimsoll-hub-{id}"),
@@ -56,12 +56,12 @@ impl Network {
     }
 
     /// A command beside the servers.
-    pub(super) fn in_hub(&self, program: impl AsRef<OsStr>) -> Command {
+    pub(crate) fn in_hub(&self, program: impl AsRef<OsStr>) -> Command {
         within(&self.hub, program)
     }
 
     /// A command beside an agent.
-    pub(super) fn in_agent(&self, number: usize, program: impl AsRef<OsStr>) -> Command {
+    pub(crate) fn in_agent(&self, number: usize, program: impl AsRef<OsStr>) -> Command {
         within(&self.agents[number], program)
     }
 }

@@ -30,6 +30,21 @@ pub struct AgentReport {
     pub(crate) abort: Option<String>,
     /// The message of a script that marks the run as failed.
     failed: Option<String>,
+    /// Of a part of `loadtest`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    processes: Option<ReportedProcesses>,
+}
+
+/// The processes of a part of `loadtest`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReportedProcesses {
+    /// Those that check.
+    pub clients: usize,
+    /// Those that answer.
+    pub origins: usize,
+    /// Listeners of these.
+    pub listeners: usize,
 }
 
 fn micros(duration: Duration) -> u64 {
@@ -62,6 +77,7 @@ impl AgentReport {
             warnings: report.warnings.clone(),
             abort: None,
             failed: None,
+            processes: None,
         }
     }
 
@@ -85,6 +101,30 @@ impl AgentReport {
             failed,
             ..report.map(Self::from_part).unwrap_or_default()
         }
+    }
+
+    /// The report of a part of `loadtest`.
+    ///
+    /// - `elapsed`: from its start to the end of its last check.
+    /// - `late`: how long after the agreed start it began.
+    /// - `peak_memory_bytes`: of the agent and its processes.
+    pub fn of_loadtest(
+        (elapsed, late): (Duration, Duration),
+        peak_memory_bytes: Option<u64>,
+        processes: ReportedProcesses,
+    ) -> Self {
+        Self {
+            stopped_us: micros(elapsed),
+            late_us: micros(late),
+            peak_memory_bytes,
+            processes: Some(processes),
+            ..Self::default()
+        }
+    }
+
+    /// The processes of a part of `loadtest`.
+    pub fn processes(&self) -> Option<ReportedProcesses> {
+        self.processes
     }
 
     /// Busiest worker: share of one core in percent.

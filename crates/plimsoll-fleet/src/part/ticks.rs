@@ -5,7 +5,6 @@ use std::time::Duration;
 use plimsoll_load::{Interval, PartSecond};
 
 use super::PartTick;
-use crate::message::{Checksum, Counted, Figures};
 
 /// Puts so many seconds into one tick. The warm-up, the window and the grace period share none: each has figures of its own.
 #[derive(Debug)]
@@ -60,13 +59,7 @@ impl Ticks {
 
     fn made_of_waiting(&mut self, is_last: bool) -> Option<PartTick> {
         let (interval, at, grace) = self.waiting.take()?;
-        Some(PartTick {
-            at_us: u64::try_from(at.as_micros()).unwrap_or(u64::MAX),
-            grace,
-            is_last,
-            figures: Counted::Load(Box::new(Figures::from_interval(&interval))),
-            checksum: Checksum::from_interval(&interval),
-        })
+        Some(PartTick::from_interval(&interval, at, grace, is_last))
     }
 }
 /// Whether a second that ends then belongs to the warm-up; it ends a moment late.

@@ -17,6 +17,7 @@ use plimsoll_wire::SystemClock;
 use super::consumers::Consumers;
 use super::parts::{PartFigures, PartsEnd, ScriptUnion, is_open};
 use super::preparation::Preparation;
+use super::standings::PartStandings;
 use super::ticks::{JUDGING, Ticks};
 use super::users::Users;
 use crate::options::Options;
@@ -105,6 +106,7 @@ impl Preparation<'_> {
             on_progress: calls.invocation.on_progress,
             control: calls.invocation.control.as_ref(),
             is_part: calls.invocation.part.is_some(),
+            parts: PartStandings::default(),
         };
         let recording = calls.invocation.recording.as_ref();
         let recording = recording.map(|recording| RecordingPlan {

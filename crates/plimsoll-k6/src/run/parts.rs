@@ -17,6 +17,7 @@ use plimsoll_wire::SystemClock;
 use super::exit_code::ExitCode;
 use super::iterations::{Iterated, SIGNAL, with_model};
 use super::stages::StageCalls;
+use super::standings::PartStandings;
 use super::ticks::Ticks;
 use crate::metrics::checks::PartCheck;
 use crate::metrics::counted;
@@ -178,13 +179,17 @@ impl ScriptUnion<'_, '_, '_> {
 
     /// The iterations start.
     ///
-    /// - `parts`: how many there are.
-    /// - `workers`: of all parts.
+    /// - `parts`: name and workers of each.
     /// - `started`: when they start, which may lie ahead.
-    pub fn begin(&mut self, parts: usize, workers: usize, started: SystemTime) {
+    pub fn begin(&mut self, parts: &[(String, usize)], started: SystemTime) {
+        self.ticks.parts = PartStandings::new(parts);
         self.calls.shared.progress.begin(before_now(started));
         if let Some(exchanges) = &mut self.exchanges {
-            let observed = exchanges.start(parts, workers, started);
+            let observed = exchanges.start(
+                parts.len(),
+                parts.iter().map(|(_, workers)| workers).sum(),
+                started,
+            );
             observed.expect("servers are attached before, and there is no other target");
         }
     }
@@ -195,6 +200,7 @@ impl ScriptUnion<'_, '_, '_> {
     ///
     /// Fails for figures that do not belong to one metric.
     pub fn merge_part(&mut self, part: usize, figures: &PartFigures) -> Result<(), MetricError> {
+        self.ticks.parts.add(part, figures);
         for series in &figures.series {
             let mut taken = self.total.add_figures(series);
             if let Some(recent) = &mut self.recent {
@@ -232,6 +238,7 @@ impl ScriptUnion<'_, '_, '_> {
 
     /// No more comes of a part.
     pub fn give_up(&mut self, part: usize) {
+        self.ticks.parts.give_up(part);
         if let Some(exchanges) = &mut self.exchanges {
             exchanges.give_up(part);
         }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use plimsoll_load::scenario::{MetricId, Sink, Sinks};
+use plimsoll_model::AgentStanding;
 
 use crate::metrics::TrendStat;
 use crate::user::RunState;
@@ -32,6 +33,8 @@ pub struct RunProgress {
     pub scenarios: Vec<ScenarioStatus>,
     /// Since the last progress, about a second before.
     pub recent: RecentFigures,
+    /// The parts of a run that several processes make, side by side.
+    pub agents: Vec<AgentStanding>,
 }
 
 /// Figures of the time since the last progress.
@@ -185,6 +188,7 @@ impl RunProgress {
             checks,
             scenarios: scenarios.collect(),
             recent: recent.map_or_else(RecentFigures::default, |it| RecentFigures::new(shared, it)),
+            agents: Vec::new(),
         }
     }
 }

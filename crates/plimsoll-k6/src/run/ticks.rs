@@ -11,6 +11,7 @@ use plimsoll_wire::SystemClock;
 
 use super::consumers::Consumers;
 use super::iterations::{THRESHOLDS, started};
+use super::standings::PartStandings;
 use crate::metrics::thresholds::Thresholds;
 use crate::run::control::RunControl;
 use crate::run::progress::RunProgress;
@@ -32,6 +33,8 @@ pub(super) struct Ticks<'a, 'b> {
     pub(super) control: Option<&'a RunControl>,
     /// Whether this process makes a part of the run.
     pub(super) is_part: bool,
+    /// Of a run that several processes make.
+    pub(super) parts: PartStandings,
 }
 
 impl Ticks<'_, '_> {
@@ -57,12 +60,10 @@ impl Ticks<'_, '_> {
             }
         }
         if let (Some(show), false) = (self.on_progress, tick.is_last) {
-            show(&RunProgress::from_sinks(
-                self.shared,
-                total,
-                tick.recent,
-                at,
-            ));
+            show(&RunProgress {
+                agents: self.parts.standings().to_vec(),
+                ..RunProgress::from_sinks(self.shared, total, tick.recent, at)
+            });
         }
         if !self.consumers.is_empty() {
             let start = started(self.shared);

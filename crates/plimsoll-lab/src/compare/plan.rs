@@ -69,6 +69,23 @@ pub struct Operand {
     pub observed: Option<TargetPlace>,
 }
 
+impl CompareOptions {
+    /// Whether servers are compared, behind URLs, and the costs are not theirs: nothing says which processes they are.
+    pub fn costs_are_of_generators(&self) -> bool {
+        let urls: Vec<_> = self
+            .operands
+            .iter()
+            .filter_map(|it| it.url.as_ref())
+            .collect();
+        let is_unobserved = self.operands.iter().all(|it| it.observed.is_none());
+        urls.len() == self.operands.len()
+            && urls.iter().any(|url| *url != urls[0])
+            && is_unobserved
+            && self.observed.is_none()
+            && self.drive.is_none()
+    }
+}
+
 /// A server that is started once and shared by all trials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {

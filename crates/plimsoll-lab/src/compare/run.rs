@@ -189,6 +189,13 @@ pub fn compare(
                 .to_owned(),
         );
     }
+    if options.costs_are_of_generators() {
+        conditions.warnings.push(
+            "CPU time and memory are those of the load generators, not of the servers behind the URLs: observe these \
+             (--observe NAME=pid:4711, with the name of an operand), or start them as operands (--drive)"
+                .to_owned(),
+        );
+    }
     Comparison::from_trials(plan, trials, rounds, self_test, conditions)
 }
 

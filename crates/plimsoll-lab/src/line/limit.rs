@@ -42,6 +42,7 @@ pub(super) fn limit(line: &Line) -> Option<String> {
         .or_else(|| lock(&broken))
         .or_else(|| one_thread(&broken, used, cores))
         .or_else(|| connections(line))
+        .or_else(|| used.and_then(|used| others(line, used)))
         .or_else(|| used.map(|used| nothing_seen(&broken, used)))
 }
 
@@ -121,6 +122,19 @@ fn connections(line: &Line) -> Option<String> {
         .then(|| format!("connections: all {connections} were in use"))
 }
 
+/// Other programs, where they kept all cores of the machine busy before the run: they may have gone on.
+fn others(line: &Line, used: f64) -> Option<String> {
+    let conditions = &line.conditions;
+    let load = conditions.load_before?.one;
+    (load >= conditions.cores.max(1) as f64).then(|| {
+        format!(
+            "not known: the target used {used:.0} % of one core, and other programs may have had the rest: the load average \
+             before the run was {load:.2} on {}",
+            counted(conditions.cores as u64, "core")
+        )
+    })
+}
+
 fn nothing_seen(broken: &[&Window], used: f64) -> String {
     let looked = broken.iter().any(|window| window.waits.samples > 0);
     let elsewhere = if looked {
@@ -133,6 +147,7 @@ fn nothing_seen(broken: &[&Window], used: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_model::LoadAverage;
     use plimsoll_observe::{BusyThread, Waits};
 
     use super::super::outcome::tests::line_with;
@@ -174,6 +189,26 @@ mod tests {
                 ),
             }
         }
+    }
+
+    #[test]
+    fn on_a_machine_that_others_keep_busy_a_target_that_waits_shows_nothing() {
+        let load = |one| {
+            let mut line = line(2, |window| window.cpu_percent = Some(36.0));
+            line.conditions.load_before = Some(LoadAverage {
+                one,
+                five: 0.0,
+                fifteen: 0.0,
+            });
+            limit(&line).unwrap()
+        };
+        assert!(load(1.9).starts_with("not the processor: "));
+        let busy = load(8.66);
+        assert!(
+            busy.starts_with("not known: the target used 36 %"),
+            "{busy}"
+        );
+        assert!(busy.ends_with("8.66 on 2 cores"), "{busy}");
     }
 
     #[test]

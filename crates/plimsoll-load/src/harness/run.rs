@@ -1,7 +1,7 @@
 //! The harness as a whole: threads, what they tell each second, what they found.
 
-use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -17,19 +17,48 @@ use crate::run::progress::{Progress, ProgressReport};
 /// Results of the workers of one process.
 #[derive(Debug, Clone)]
 pub struct HarnessOutcome {
-    /// Outcomes of their checks.
+    /// Outcomes of all their checks.
     pub found: LoadtestFound,
+    /// Those since the last tick.
+    pub last_found: LoadtestFound,
     /// From the start to the end of the last check.
     pub elapsed: Duration,
 }
 
+/// The state of a run at one moment, and what was found since the last tick.
+#[derive(Debug)]
+pub struct HarnessTick {
+    /// The state; its memory is left to the caller.
+    pub state: LoadtestTick,
+    /// Outcomes of checks since the last tick, up to a moment ago. Those of all ticks and of the last part of the
+    /// [`HarnessOutcome`] are all that there are.
+    pub found: LoadtestFound,
+}
+
+/// What one thread has found and nobody has taken yet.
+#[derive(Debug, Default)]
+pub(super) struct Found(Mutex<LoadtestFound>);
+
+impl Found {
+    pub(super) fn add(&self, more: &LoadtestFound) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .merge(more);
+    }
+
+    fn take(&self) -> LoadtestFound {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 /// Runs the workers of `plan` to their end, or until `interrupt` is set.
 ///
-/// - `on_tick`: gets the state at every tick; its memory is left to the caller.
+/// - `on_tick`: called at every tick.
 pub fn run(
     plan: &HarnessPlan,
     interrupt: &Arc<Interrupt>,
-    on_tick: &mut dyn FnMut(LoadtestTick),
+    on_tick: &mut dyn FnMut(HarnessTick),
 ) -> Result<HarnessOutcome, RunError> {
     let threads = plan.threads.clamp(1, plan.workers.max(1));
     // Nothing is ever sent: the channel closes when the last thread is done.
@@ -37,14 +66,17 @@ pub fn run(
     let start = SystemClock.now();
     let mut progress = Vec::new();
     let mut handles = Vec::new();
+    let mut founds = Vec::new();
     for index in 0..threads {
         let mine = Arc::new(Progress::default());
+        let found = Arc::new(Found::default());
         let setup = Setup {
             plan: plan.clone(),
             index,
             of: threads,
             start,
             progress: Arc::clone(&mine),
+            handed: Arc::clone(&found),
             interrupt: Arc::clone(interrupt),
         };
         let done = done.clone();
@@ -57,9 +89,19 @@ pub fn run(
             })
             .map_err(RunError::Runtime)?;
         progress.push(mine);
+        founds.push(found);
         handles.push(handle);
     }
     drop(done);
+    let mut all = LoadtestFound::default();
+    let take = |all: &mut LoadtestFound| {
+        let mut since = LoadtestFound::default();
+        for found in &founds {
+            since.merge(&found.take());
+        }
+        all.merge(&since);
+        since
+    };
     let mut tick = start + plan.tick;
     loop {
         let now = SystemClock.now();
@@ -67,25 +109,29 @@ pub fn run(
             Ok(()) => {}
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {
-                on_tick(state(&progress, tick.saturating_duration_since(start)));
+                on_tick(HarnessTick {
+                    state: state(&progress, tick.saturating_duration_since(start)),
+                    found: take(&mut all),
+                });
                 tick += plan.tick;
             }
         }
     }
-    let mut outcome = HarnessOutcome {
-        found: LoadtestFound::default(),
-        elapsed: Duration::ZERO,
-    };
+    let mut elapsed = Duration::ZERO;
     for handle in handles {
-        let (found, last) = handle
+        let last = handle
             .join()
             .map_err(|_| RunError::Panicked("a thread of the harness".to_owned()))??;
-        outcome.found.merge(&found);
-        outcome.elapsed = outcome.elapsed.max(last.saturating_duration_since(start));
+        elapsed = elapsed.max(last.saturating_duration_since(start));
     }
-    let failures = &mut outcome.found.failures;
-    failures.sort_by_key(|failure| std::cmp::Reverse(failure.count));
-    Ok(outcome)
+    let last_found = take(&mut all);
+    all.failures
+        .sort_by_key(|failure| std::cmp::Reverse(failure.count));
+    Ok(HarnessOutcome {
+        found: all,
+        last_found,
+        elapsed,
+    })
 }
 
 fn state(progress: &[Arc<Progress>], at: Duration) -> LoadtestTick {

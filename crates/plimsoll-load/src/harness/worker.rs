@@ -13,6 +13,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::JoinSet;
 
 use super::HarnessPlan;
+use super::run::Found;
 use crate::Interrupt;
 use crate::run::RunError;
 use crate::run::progress::{Progress, ProgressReport};
@@ -20,6 +21,9 @@ use crate::worker::back_off::BackOff;
 
 /// How often a thread looks up from its workers.
 const BEAT: Duration = Duration::from_millis(20);
+
+/// How often a thread hands over what it has found: so old is what a tick has at most.
+const HAND_OVER: Duration = Duration::from_millis(100);
 
 /// The parameters of a thread.
 #[derive(Debug)]
@@ -30,6 +34,7 @@ pub(super) struct Setup {
     pub(super) of: usize,
     pub(super) start: Instant,
     pub(super) progress: Arc<Progress>,
+    pub(super) handed: Arc<Found>,
     pub(super) interrupt: Arc<Interrupt>,
 }
 
@@ -37,7 +42,11 @@ pub(super) struct Setup {
 struct Common {
     connector: Connector,
     buffer: ReadBuffer,
+    /// What was not handed over yet.
     found: RefCell<LoadtestFound>,
+    handed: Arc<Found>,
+    /// What was counted of checks in all.
+    report: Cell<ProgressReport>,
     progress: Arc<Progress>,
     end: Instant,
     stopped: Cell<bool>,
@@ -46,7 +55,7 @@ struct Common {
 }
 
 /// Runs the workers of one thread to their end; returns when the last check was done.
-pub(super) fn work(setup: Setup) -> Result<(LoadtestFound, Instant), RunError> {
+pub(super) fn work(setup: Setup) -> Result<Instant, RunError> {
     let runtime = Builder::new_current_thread()
         .enable_all()
         .build_local(LocalOptions::default())
@@ -54,12 +63,14 @@ pub(super) fn work(setup: Setup) -> Result<(LoadtestFound, Instant), RunError> {
     runtime.block_on(drive(setup))
 }
 
-async fn drive(setup: Setup) -> Result<(LoadtestFound, Instant), RunError> {
+async fn drive(setup: Setup) -> Result<Instant, RunError> {
     let plan = &setup.plan;
     let common = Rc::new(Common {
         connector: Connector::new(Arc::clone(&plan.connect)),
         buffer: ReadBuffer::new(),
         found: RefCell::default(),
+        handed: Arc::clone(&setup.handed),
+        report: Cell::default(),
         progress: Arc::clone(&setup.progress),
         end: setup.start + plan.duration,
         stopped: Cell::new(false),
@@ -93,12 +104,17 @@ async fn drive(setup: Setup) -> Result<(LoadtestFound, Instant), RunError> {
     }
     let mut beat = tokio::time::interval(BEAT);
     let mut stopped_at = None;
+    let mut next_handover = setup.start + HAND_OVER;
     loop {
         tokio::select! {
             biased;
             _ = beat.tick() => {
                 let now = SystemClock.now();
-                common.report();
+                common.progress.report(common.report.get());
+                if now >= next_handover {
+                    common.hand_over();
+                    next_handover = now + HAND_OVER;
+                }
                 if now >= common.end || setup.interrupt.is_set() {
                     common.stopped.set(true);
                     stopped_at.get_or_insert(now);
@@ -118,11 +134,10 @@ async fn drive(setup: Setup) -> Result<(LoadtestFound, Instant), RunError> {
     }
     // Checks that are still under way are aborted by being dropped.
     drop(workers);
-    common.report();
-    let mut found = common.found.take();
-    let counts = &mut found.counts;
-    counts.aborted = counts.started - counts.ok - counts.failed;
-    Ok((found, common.last.get()))
+    common.progress.report(common.report.get());
+    common.found.borrow_mut().counts.aborted = common.progress.in_flight();
+    common.hand_over();
+    Ok(common.last.get())
 }
 
 /// One for each endpoint, if connections are shared at all.
@@ -183,17 +198,17 @@ impl Common {
     fn record(&self, outcome: &Outcome) {
         self.progress.complete(outcome.exchange.outcome.is_ok());
         let mut found = self.found.borrow_mut();
+        let before = found.counts.errors();
         found.record(&outcome.exchange, outcome.verdict);
+        let mut report = self.report.get();
+        report.ok += u64::from(outcome.exchange.outcome.is_ok());
+        report.errors += found.counts.errors() - before;
+        self.report.set(report);
         self.last.set(self.last.get().max(outcome.exchange.done));
     }
 
-    /// Lets others see what was counted until now.
-    fn report(&self) {
-        let counts = &self.found.borrow().counts;
-        self.progress.report(ProgressReport {
-            ok: counts.ok,
-            errors: counts.errors(),
-            ..ProgressReport::default()
-        });
+    /// Hands over what was found since the last time.
+    fn hand_over(&self) {
+        self.handed.add(&self.found.take());
     }
 }

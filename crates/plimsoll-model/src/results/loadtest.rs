@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::{Counts, Exchange, FailureCount, FailureKind, Histogram, Phase, Protocol, Verdict};
+use crate::{
+    AgentFigures, Counts, Exchange, FailureCount, FailureKind, Histogram, Phase, Protocol, Verdict,
+};
 
 /// Everything that one run of `plimsoll loadtest` found.
 #[derive(Debug, Clone)]
@@ -20,6 +22,10 @@ pub struct LoadtestSummary {
     pub peak_memory_bytes: Option<u64>,
     /// Whether the user ended it early.
     pub interrupted: bool,
+    /// The agents of a fleet that made it, by their names; empty where this machine made it.
+    pub agents: Vec<AgentFigures>,
+    /// Doubts about the figures, in plain sentences; those about figures that are missing come first.
+    pub cautions: Vec<String>,
 }
 
 impl LoadtestSummary {

@@ -402,6 +402,12 @@ impl Counts {
         self.started + self.dropped + self.missed
     }
 
+    /// Counts as aborted what was begun and never came to an end, as of an agent that was lost.
+    pub fn abort_rest(&mut self) {
+        let ended = self.ok + self.failed + self.aborted;
+        self.aborted += self.started.saturating_sub(ended);
+    }
+
     /// Adds `other`, field by field.
     pub fn merge(&mut self, other: &Self) {
         self.started += other.started;

@@ -3,7 +3,7 @@
 //! Units are in the names; durations are microseconds with up to three decimals. Within a version
 //! fields are added and never change their meaning. What was not there is `null`.
 
-use plimsoll_model::{Histogram, LoadtestShape, LoadtestSummary, LoadtestTick};
+use plimsoll_model::{AgentFigures, Histogram, LoadtestShape, LoadtestSummary, LoadtestTick};
 use serde::{Deserialize, Serialize};
 
 use crate::document::{FailureDocument, microseconds, rounded, to_json};
@@ -33,6 +33,57 @@ pub struct LoadtestDocument {
     pub peak_memory_bytes: Option<u64>,
     /// One entry a second.
     pub ticks: Vec<LoadtestTickDocument>,
+    /// The agents of a fleet that made the run; empty where one machine made it.
+    #[serde(default)]
+    pub agents: Vec<LoadtestAgentDocument>,
+    /// Doubts about the figures; those about figures that are missing come first.
+    #[serde(default)]
+    pub cautions: Vec<String>,
+}
+
+/// The part of one agent of a fleet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadtestAgentDocument {
+    /// Its name.
+    pub name: String,
+    /// Workers of its part.
+    pub workers: usize,
+    /// Checks that it has begun.
+    pub started: u64,
+    /// Those with a complete response.
+    pub ok: u64,
+    /// Failures, and responses that are not as they should be.
+    pub errors: u64,
+    /// Complete responses per second of the whole run.
+    pub requests_per_second: f64,
+    /// Durations of its complete responses and timeouts.
+    pub latency: LoadtestLatencyDocument,
+    /// How long after the agreed start it began; `null` if it did not come to its end.
+    pub late_us: Option<f64>,
+    /// Why its figures are not all that it counted, or its part is not whole; `null` if they are.
+    pub problem: Option<String>,
+}
+
+impl LoadtestAgentDocument {
+    fn from_figures(agent: &AgentFigures, summary: &LoadtestSummary) -> Self {
+        let seconds = summary.elapsed.as_secs_f64();
+        let rate = if seconds > 0.0 {
+            agent.counts.ok as f64 / seconds
+        } else {
+            0.0
+        };
+        Self {
+            name: agent.name.clone(),
+            workers: agent.workers,
+            started: agent.counts.started,
+            ok: agent.counts.ok,
+            errors: agent.counts.errors(),
+            requests_per_second: rounded(rate),
+            latency: LoadtestLatencyDocument::from_histogram(agent.latency.observed()),
+            late_us: agent.late.map(microseconds),
+            problem: agent.problem.clone(),
+        }
+    }
 }
 
 impl LoadtestDocument {
@@ -69,6 +120,12 @@ impl LoadtestDocument {
                 .iter()
                 .map(LoadtestTickDocument::from_tick)
                 .collect(),
+            agents: summary
+                .agents
+                .iter()
+                .map(|agent| LoadtestAgentDocument::from_figures(agent, summary))
+                .collect(),
+            cautions: summary.cautions.clone(),
         }
     }
 

@@ -1,13 +1,14 @@
 //! The text of a run of the harness: a line each second, the summary at the end.
 
 use plimsoll_model::{
-    LoadtestConnections, LoadtestShape, LoadtestSummary, LoadtestTick, rate_figures,
+    AgentStanding, LoadtestConnections, LoadtestShape, LoadtestSummary, LoadtestTick, rate_figures,
 };
 
 use super::WIDTH;
 use super::numbers::{NOTHING, bytes, count, duration, optional, plural, share};
 use super::page::{Page, shortened};
 use super::style::{Emphasis, Style};
+use super::summary::agents::agents;
 
 /// One line of at most 80 columns for the second that has just gone by, without a line feed.
 ///
@@ -35,10 +36,37 @@ pub fn loadtest_line(tick: &LoadtestTick, before: &LoadtestTick, style: Style) -
     format!("{figures}{}", style.apply(Emphasis::Error, &errors))
 }
 
+/// The agents of a fleet side by side, behind such a line: as many as fit into 80 columns, without a line feed.
+pub fn loadtest_agents(agents: &[AgentStanding], style: Style) -> String {
+    const INDENT: usize = 6;
+    let cell = |agent: &AgentStanding| {
+        let rate = match agent.per_second {
+            _ if agent.is_lost => "lost".to_owned(),
+            _ if agent.is_over => "done".to_owned(),
+            Some(rate) => format!("{}/s", rate_figures(rate)),
+            None => NOTHING.to_owned(),
+        };
+        let failed = match agent.errors {
+            0 => String::new(),
+            errors => format!(" {} failed", count(errors)),
+        };
+        format!("{} {rate}{failed}", shortened(&agent.name, 24))
+    };
+    let cells: Vec<String> = agents.iter().map(cell).collect();
+    let line = shortened(&cells.join("  "), WIDTH - INDENT);
+    let line = format!("{:INDENT$}{line}", "");
+    style.apply(Emphasis::Faint, &line)
+}
+
 /// The summary, with a line feed at its end.
 pub fn loadtest(summary: &LoadtestSummary, style: Style) -> String {
     let mut page = Page::new(style);
     title(&mut page, summary);
+    for caution in &summary.cautions {
+        page.line("");
+        page.marked("!", Emphasis::Warning, caution);
+    }
+    agents(&mut page, &summary.agents, summary.elapsed);
     checks(&mut page, summary);
     latency(&mut page, summary);
     failures(&mut page, summary);
@@ -94,8 +122,14 @@ fn checks(page: &mut Page, summary: &LoadtestSummary) {
     let processes = match shape.processes {
         1 => "checks and answers".to_owned(),
         _ => format!(
-            "{} that check, {} that answer, and the first",
-            shape.client_processes, shape.origin_processes
+            "{} that check, {} that answer, and the {}",
+            shape.client_processes,
+            shape.origin_processes,
+            if summary.agents.is_empty() {
+                "first"
+            } else {
+                "agents"
+            }
         ),
     };
     let mut rows = vec![
@@ -160,6 +194,40 @@ mod tests {
         for (name, summary) in loadtests::all() {
             insta::assert_snapshot!(name, loadtest(&summary, Style::Plain));
         }
+    }
+
+    #[test]
+    fn agents_stand_side_by_side_in_80_columns() {
+        let agent = |name: &str, per_second| AgentStanding {
+            name: name.to_owned(),
+            per_second,
+            ..AgentStanding::default()
+        };
+        let failing = AgentStanding {
+            errors: 1_234,
+            ..agent("web2", Some(9_876.4))
+        };
+        let lost = AgentStanding {
+            is_over: true,
+            is_lost: true,
+            ..agent("web3", None)
+        };
+        let line = loadtest_agents(
+            &[
+                agent("web1", Some(21_345.0)),
+                failing,
+                lost,
+                agent("web4", None),
+            ],
+            Style::Plain,
+        );
+        assert_eq!(
+            line,
+            "      web1 21,345/s  web2 9,876/s 1,234 failed  web3 lost  web4 -"
+        );
+        let many = vec![agent("a-machine-with-a-long-name-indeed", Some(1.0)); 9];
+        let line = loadtest_agents(&many, Style::Plain);
+        assert!(line.chars().count() <= WIDTH, "{line}");
     }
 
     #[test]

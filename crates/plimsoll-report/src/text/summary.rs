@@ -1,7 +1,7 @@
 //! The summary after a run: some fifteen lines that end with the verdict, and the details above
 //! them where they are wanted.
 
-mod agents;
+pub(super) mod agents;
 
 mod brief;
 
@@ -37,7 +37,10 @@ pub fn summary(run: &RunSummary, detail: Detail, style: Style) -> String {
         details::details(&mut page, run);
         page.line("");
     }
-    agents::agents(&mut page, run);
+    agents::agents(&mut page, &run.agents, run.window);
+    if !run.agents.is_empty() {
+        page.line("");
+    }
     brief::brief(&mut page, run, detail);
     page.finish().trim_start_matches('\n').to_owned()
 }

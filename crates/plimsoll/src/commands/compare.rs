@@ -4,17 +4,19 @@ mod drivers;
 
 mod parameters;
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use plimsoll_lab::TextFormat;
 use plimsoll_lab::compare::{
     CompareError, CompareOptions, ComparePlan, Comparison, Drive, Event, Gate, GateVerdict, Metric,
-    Server, compare, gate_verdict, sweep, sweep_to_html, sweep_to_json, sweep_to_text, to_html,
-    to_json, to_text,
+    Operand, Server, compare, gate_verdict, sweep, sweep_to_html, sweep_to_json, sweep_to_text,
+    to_html, to_json, to_text,
 };
 use plimsoll_lab::statistics::Bootstrap;
 use plimsoll_model::masked_arguments;
 use plimsoll_wire::tls::Trust;
+use url::Url;
 
 use self::drivers::{Driver, Drivers, split};
 use self::parameters::{Parameter, expanded};
@@ -159,9 +161,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL")]
     count_from: Option<String>,
 
-    /// Metric of the verdict
-    #[arg(long, default_value_t = Metric::CpuUsPerRequest, value_parser = parse_metric)]
-    metric: Metric,
+    /// Metric of the verdict [default: `cpu_us_per_request`, or rps for URLs whose servers are not observed]
+    #[arg(long, value_parser = parse_metric)]
+    metric: Option<Metric>,
 
     /// Exit with 1 if the first operand is worse than another by more than this, such as 5%, and with 4 if the trials do not
     /// decide it
@@ -221,6 +223,9 @@ struct Cores(Vec<usize>);
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     let mut options = options(args).map_err(|error| Problem::caused_by(&*error).usage())?;
     observe(args, &mut options)?;
+    if args.metric.is_none() && args.rates.is_empty() && options.costs_are_of_generators() {
+        options.metric = Metric::RequestsPerSecond;
+    }
     // A plan of the first rate stands for those of all.
     let plan = ComparePlan::new(CompareOptions {
         rate: args.rates.first().copied(),
@@ -358,6 +363,9 @@ fn options(args: &Args) -> Result<CompareOptions, Box<dyn std::error::Error>> {
             operands.push(operand);
         }
     }
+    if let [driver] = args.driver.as_slice() {
+        name_by_url(&mut operands, *driver);
+    }
     if args.drive.is_some() && args.driver.len() > 1 {
         return Err("--driver: with --drive one tool drives all servers".into());
     }
@@ -394,7 +402,7 @@ fn options(args: &Args) -> Result<CompareOptions, Box<dyn std::error::Error>> {
         url: args.url.clone(),
         port: args.port,
         count_from: args.count_from.clone(),
-        metric: args.metric,
+        metric: args.metric.unwrap_or(Metric::CpuUsPerRequest),
         gate: args.fail_if_slower.map(|allowed| Gate {
             allowed,
             until_sure: args.until_sure,
@@ -413,6 +421,31 @@ fn options(args: &Args) -> Result<CompareOptions, Box<dyn std::error::Error>> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         command: masked_arguments(std::env::args()),
     })
+}
+
+/// Names operands that have the name of their load generator by what they load, if that differs.
+fn name_by_url(operands: &mut [Operand], driver: Driver) {
+    let hosts: Vec<Option<String>> = operands
+        .iter()
+        .map(|operand| {
+            // Without credentials, which it may have.
+            let url = Url::parse(operand.url.as_deref()?).ok()?;
+            let host = url.host_str()?;
+            Some(match url.port() {
+                Some(port) => format!("{host}:{port}"),
+                None => host.to_owned(),
+            })
+        })
+        .collect();
+    let distinct: HashSet<_> = hosts.iter().collect();
+    if hosts.len() < 2 || distinct.len() < hosts.len() {
+        return;
+    }
+    for (operand, host) in operands.iter_mut().zip(hosts) {
+        if let Some(host) = host.filter(|_| operand.label == driver.label()) {
+            operand.label = host;
+        }
+    }
 }
 
 /// Adds the servers that are observed: those of operands by the operands' names, and the one that all of them load.
@@ -587,6 +620,29 @@ mod tests {
         );
         let error = drivers().operands("wrk 'a", &[]).unwrap_err();
         assert_eq!(error.to_string(), "`wrk 'a` has a quote that is not closed");
+    }
+
+    #[test]
+    fn operands_of_different_hosts_have_their_names() {
+        let operands = |urls: &[&str]| {
+            let all = urls.iter().flat_map(|url| {
+                let tools = [Driver::Plimsoll];
+                drivers().operands(url, &tools).unwrap()
+            });
+            let mut all: Vec<_> = all.collect();
+            name_by_url(&mut all, Driver::Plimsoll);
+            let labels = all.into_iter().map(|operand| operand.label);
+            labels.collect::<Vec<_>>()
+        };
+        let named = operands(&[
+            "http://127.0.0.1:1/",
+            "https://a:b@example.org/c",
+            "wrk {url}",
+        ]);
+        assert_eq!(named, ["127.0.0.1:1", "example.org", "wrk"]);
+        // The same host twice says nothing.
+        assert_eq!(operands(&["http://h/a", "http://h/b"]), ["plimsoll"; 2]);
+        assert_eq!(operands(&["http://h/a"]), ["plimsoll"]);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! `plimsoll loadtest`: the harness, on origins of its own.
 
-mod args;
+pub(crate) mod args;
+
+mod fleet;
 
 mod layout;
 
@@ -12,19 +14,24 @@ mod local;
 
 mod processes;
 
+pub(crate) mod part;
+
 pub(crate) mod parts;
 
 use std::sync::Arc;
 
 use plimsoll_load::Interrupt;
+use plimsoll_load::harness::HarnessTick;
 use plimsoll_model::LoadtestSummary;
 use plimsoll_observe::ProcessTree;
 use plimsoll_report::{LoadtestDocument, text};
-use plimsoll_wire::{cores, descriptors, network};
+use plimsoll_wire::{cores, network};
 
 pub(crate) use self::args::Args;
-use self::layout::Layout;
+use self::args::HarnessArgs;
+use self::layout::{Layout, Machine};
 use self::lines::Lines;
+use self::processes::Origins;
 use crate::exit::Exit;
 use crate::flags::Problems;
 use crate::problem::{Failed, Problem};
@@ -39,7 +46,10 @@ const NETWORK: [(&str, &str); 3] = [
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
-    check(args)?;
+    check(&args.harness)?;
+    if let Some(url) = &args.fleet.fleet {
+        return fleet::run(args, url);
+    }
     // Before there are threads, which would stay outside.
     if args.netns {
         network::enter_own(&NETWORK)
@@ -48,28 +58,25 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     let interrupt = signals::watch().map_err(|error| {
         Problem::new(format!("cannot watch for signals: {error}")).could_not_run()
     })?;
-    let limit = descriptors::raise()
-        .unwrap_or_else(|_| descriptors::limit())
-        .soft;
-    let layout = Layout::new(
-        args,
-        limit,
-        network::ephemeral_ports(),
-        cores::available().len(),
-    )?;
+    let machine = Machine::here(cores::available().len());
+    let layout = Layout::new(&args.harness, machine, true)?;
     let summary = measure(args, &layout, &interrupt)?;
-    let text = if args.output.json {
-        LoadtestDocument::from_summary(&summary).to_json()
-    } else {
-        text::loadtest(&summary, terminal::style_of_stdout())
-    };
-    terminal::print(text.trim_end()).map_err(|error| {
-        Problem::new(format!("cannot write to standard output: {error}")).could_not_run()
-    })?;
+    print(args, &summary)?;
     Ok(verdict(&summary))
 }
 
-fn check(args: &Args) -> Result<(), Failed> {
+fn print(args: &Args, summary: &LoadtestSummary) -> Result<(), Failed> {
+    let text = if args.output.json {
+        LoadtestDocument::from_summary(summary).to_json()
+    } else {
+        text::loadtest(summary, terminal::style_of_stdout())
+    };
+    terminal::print(text.trim_end()).map_err(|error| {
+        Problem::new(format!("cannot write to standard output: {error}")).could_not_run()
+    })
+}
+
+fn check(args: &HarnessArgs) -> Result<(), Failed> {
     let mut problems = Problems::default();
     if args.concurrency > layout::MOST_WORKERS {
         let message = format!("at most {} workers", layout::MOST_WORKERS);
@@ -92,23 +99,30 @@ fn measure(
 ) -> Result<LoadtestSummary, Failed> {
     let mut tree = ProcessTree::attach(std::process::id()).ok();
     let mut lines = Lines::new(args.output.no_tui);
-    let mut part = if layout.is_in_one_process() {
-        local::run(args, layout, interrupt, &mut |tick| {
-            lines.show(tick, tree.as_mut());
-        })?
-    } else {
-        processes::run(args, layout, interrupt, &mut lines, tree.as_mut())?
+    let mut peak = None;
+    let mut on_tick = |tick: HarnessTick| {
+        lines.show(tick.state, tree.as_mut());
+        peak = peak.max(tree.as_mut().and_then(|it| it.peak_memory_bytes().ok()));
     };
-    let peak = tree.as_mut().and_then(|tree| tree.peak_memory_bytes().ok());
+    let harness = &args.harness;
+    let mut part = if layout.is_in_one_process {
+        local::run(harness, layout, interrupt, &mut on_tick)?
+    } else {
+        let origins = Origins::start(layout, interrupt)?;
+        origins.check(harness, layout, None, interrupt, &mut on_tick)?
+    };
+    let last = tree.as_mut().and_then(|tree| tree.peak_memory_bytes().ok());
     let failures = &mut part.found.failures;
     failures.sort_by_key(|failure| std::cmp::Reverse(failure.count));
     Ok(LoadtestSummary {
-        shape: layout.shape(args),
+        shape: layout.shape(harness, args.netns),
         elapsed: part.elapsed,
         found: part.found,
         ticks: lines.into_ticks(),
-        peak_memory_bytes: part.peak_memory_bytes.or(peak),
+        peak_memory_bytes: peak.max(last),
         interrupted: interrupt.is_set(),
+        agents: Vec::new(),
+        cautions: Vec::new(),
     })
 }
 

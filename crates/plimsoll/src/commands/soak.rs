@@ -27,10 +27,9 @@ use crate::terminal::{self, ProgressLine};
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Plan (TOML) with one or more scenarios
-    #[arg(value_name = "PLAN", conflicts_with_all = ["spawn", "pid", "observe", "metrics", "load", "url"],
-          required_unless_present_any = ["spawn", "pid", "observe", "metrics"])]
-    plan: Option<PathBuf>,
+    /// Plan (TOML) with one or more scenarios; or a URL, which plimsoll loads with --workers connections unless --load says how
+    #[arg(value_name = "PLAN|URL", required_unless_present_any = ["spawn", "pid", "observe", "metrics"])]
+    plan_or_url: Option<String>,
 
     /// Watch this process and its descendants
     #[arg(long, value_name = "PID|NAME", conflicts_with = "spawn",
@@ -41,7 +40,7 @@ pub(crate) struct Args {
     observe: ObserveArgs,
 
     /// Start the target with this command, in which {port} stands for a free port
-    #[arg(long, value_name = "COMMAND", requires = "url")]
+    #[arg(long, value_name = "COMMAND")]
     spawn: Option<String>,
 
     /// URL of the target that --spawn starts, such as http://127.0.0.1:{port}/
@@ -78,11 +77,11 @@ pub(crate) struct Args {
     at_once: Option<usize>,
 
     /// Run only this scenario of the plan, repeatable
-    #[arg(long, value_name = "NAME", requires = "plan")]
+    #[arg(long, value_name = "NAME", requires = "plan_or_url")]
     scenario: Vec<String>,
 
     /// List the scenarios of the plan and exit
-    #[arg(long, requires = "plan")]
+    #[arg(long, requires = "plan_or_url")]
     list: bool,
 
     /// Write samples, verdicts and reports into this folder [default: the plan's name with -soak]
@@ -94,8 +93,95 @@ pub(crate) struct Args {
     json: bool,
 }
 
+impl Args {
+    /// The file of the plan, if there is one.
+    fn plan(&self) -> Option<&Path> {
+        let plan = self.plan_or_url.as_deref();
+        plan.filter(|text| !is_url(text)).map(Path::new)
+    }
+
+    /// The URL that plimsoll loads, if it stands in place of a plan.
+    fn loaded_url(&self) -> Option<&str> {
+        self.plan_or_url.as_deref().filter(|text| is_url(text))
+    }
+
+    /// The URL of the target.
+    fn url(&self) -> Option<&str> {
+        self.loaded_url().or(self.url.as_deref())
+    }
+
+    /// The commands that load it.
+    fn loads(&self) -> Vec<String> {
+        match self.loaded_url() {
+            Some(url) if self.load.is_empty() => {
+                // What is started has a port that is known later.
+                let url = if self.spawn.is_some() { "{url}" } else { url };
+                vec![format!(
+                    "{{plimsoll}} load -c {{workers}} -z {{time}} --json '{url}'"
+                )]
+            }
+            _ => self.load.clone(),
+        }
+    }
+}
+
+fn is_url(text: &str) -> bool {
+    text.starts_with("http://") || text.starts_with("https://")
+}
+
+/// Refuses flags that do not go together, or lack something.
+fn refuse_what_is_of_a_plan(args: &Args) -> Result<(), Failed> {
+    let mut problems = Problems::default();
+    let of_one = [
+        ("--spawn", args.spawn.is_some()),
+        ("--pid", args.pid.is_some()),
+        ("--observe", args.observe.is_given()),
+        ("--metrics", args.metrics.is_some()),
+        ("--load", !args.load.is_empty()),
+        ("--url", args.url.is_some()),
+    ];
+    if args.plan().is_some() {
+        for (flag, _) in of_one.iter().filter(|(_, is_given)| *is_given) {
+            problems.add(
+                flag,
+                "does not go with a plan, which has targets of its own",
+            );
+        }
+        return problems.unless_any(Some(()));
+    }
+    if !args.scenario.is_empty() || args.list {
+        let flag = if args.list { "--list" } else { "--scenario" };
+        problems.add(flag, "needs a plan");
+    }
+    if args.loaded_url().is_some() && args.url.is_some() {
+        problems.add("--url", "is given twice: once is enough");
+    }
+    let is_watched = of_one[..4].iter().any(|(_, is_given)| *is_given);
+    if !is_watched {
+        problems.push(
+            Problem::new("nothing says which process or metrics to watch")
+                .hint("name it: --spawn COMMAND, --pid PID, --observe TARGET or --metrics URL"),
+        );
+    }
+    if args.spawn.is_some() && args.url().is_none() {
+        problems.push(
+            Problem::with("--spawn", "needs the URL of the target")
+                .hint("write it behind the flags: http://127.0.0.1:{port}/"),
+        );
+    }
+    problems.unless_any(Some(()))?;
+    if args.spawn.is_some() && args.loads().is_empty() {
+        let message = "no load is run: an idle target shows no leak of requests";
+        let problem = Problem::with("--url", message)
+            .hint("write the URL without the flag to have plimsoll load it, or --load COMMAND");
+        terminal::print_warnings(&[problem]);
+    }
+    Ok(())
+}
+
 const EXAMPLES: &str = "\
 Examples:
+  plimsoll soak --spawn './server --port {port}' http://127.0.0.1:{port}/ -z 20m
   plimsoll soak --pid nginx -z 4h --sample 30s
   plimsoll soak --observe https://db1:7070/?unit=postgresql --observe-token-file token -z 4h
   plimsoll soak --spawn './server --port {port}' --url http://127.0.0.1:{port}/ \\
@@ -114,13 +200,14 @@ const SHORTEST: Duration = Duration::from_millis(100);
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     let own = super::own_program()?;
-    let (identity, mut plan) = match &args.plan {
+    refuse_what_is_of_a_plan(args)?;
+    let (identity, mut plan) = match args.plan() {
         Some(file) => plan_file(file, |text, directory| compile(text, directory, &own))?,
         None => short(args, &own)?,
     };
     plan.duration = args.duration.unwrap_or(plan.duration);
     // Enough for a verdict: a soak of two minutes would have eight samples every 15 s.
-    let is_own_length = args.duration.is_some() || args.plan.is_none();
+    let is_own_length = args.duration.is_some() || args.plan().is_none();
     let usual = if is_own_length {
         plan.sample
             .min((plan.duration / LEAST_SAMPLES).max(SHORTEST))
@@ -135,7 +222,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         return list(&plan);
     }
     let folder_path = args.out.clone().unwrap_or_else(|| {
-        let stem = args.plan.as_deref().and_then(Path::file_stem);
+        let stem = args.plan().and_then(Path::file_stem);
         PathBuf::from(stem.map_or_else(
             || "soak".to_owned(),
             |stem| format!("{}-soak", stem.to_string_lossy()),
@@ -201,7 +288,7 @@ fn short(args: &Args, own: &str) -> Result<(String, SoakPlan), Failed> {
         words.unwrap_or_default()
     };
     let loads: Vec<SoakLoad> = args
-        .load
+        .loads()
         .iter()
         .enumerate()
         .map(|(number, text)| SoakLoad {
@@ -213,7 +300,7 @@ fn short(args: &Args, own: &str) -> Result<(String, SoakPlan), Failed> {
         .collect();
     let command = args.spawn.as_deref().map(|text| words("--spawn", text));
     let is_http = |url: &str| url.starts_with("http://");
-    if args.url.as_deref().is_some_and(|url| !is_http(url)) {
+    if args.url().is_some_and(|url| !is_http(url)) {
         problems.push(Problem::with("--url", "must be an http URL"));
     }
     if args.metrics.as_deref().is_some_and(|url| !is_http(url)) {
@@ -226,7 +313,7 @@ fn short(args: &Args, own: &str) -> Result<(String, SoakPlan), Failed> {
     }
     let subject = match (command, args.pid, observed.pop()) {
         (Some(command), ..) => {
-            let url = args.url.clone().unwrap_or_default();
+            let url = args.url().unwrap_or_default().to_owned();
             Subject::Started(TargetPlan {
                 name: "target".to_owned(),
                 process: ProcessPlan {

@@ -182,15 +182,19 @@ pub(crate) fn token_in(file: &Path) -> Result<Secret, String> {
     Ok(Secret::new(token))
 }
 
-/// `NAME=` before a URL or target, and the rest.
+/// `NAME=` before a URL or target, and the rest. A name may be host and port, as operands of `compare` have it.
 fn named(text: &str) -> (Option<&str>, &str) {
-    let is_name = |name: &str| {
+    let is_name = |name: &str, place: &str| {
         let mut bytes = name.bytes();
-        !name.is_empty()
-            && bytes.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
+        let is_word = |byte: u8| {
+            byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'[' | b']')
+        };
+        // Targets have a colon too: `unit:a=b` is one, and has no name.
+        let is_target = || place.contains("://") || place.parse::<TargetName>().is_ok();
+        !name.is_empty() && bytes.all(is_word) && (!name.contains(':') || is_target())
     };
     match text.split_once('=') {
-        Some((name, place)) if is_name(name) => (Some(name), place),
+        Some((name, place)) if is_name(name, place) => (Some(name), place),
         _ => (None, text),
     }
 }
@@ -235,8 +239,20 @@ mod tests {
             "https://web1:7070/?container=web",
             "cache=unit:redis",
             "cgroup:/a.slice/b=c",
+            "unit:a=b",
+            "127.0.0.1:8080=unit:nginx",
+            "[::1]:80=https://h:7070/?pid=1",
         ]);
-        assert_eq!(named.unwrap(), ["db", "web", "cache", "/a.slice/b=c"]);
+        let expected = [
+            "db",
+            "web",
+            "cache",
+            "/a.slice/b=c",
+            "a=b",
+            "127.0.0.1:8080",
+            "[::1]:80",
+        ];
+        assert_eq!(named.unwrap(), expected);
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! Every kind of load over two agents: what both made is what one run makes.
 
-use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+use std::{fs, thread};
 
 use plimsoll_testkit::{NatsServer, Origin, WebSocketOrigin, eventually};
 
 use crate::events::EventServer;
 use crate::fleet::{agents, is_clean, run};
-use crate::plimsoll::plimsoll;
+use crate::plimsoll::{CommandOutput, plimsoll, run as finish};
 use crate::tonic_server::{Reflection, TonicServer};
 
 #[test]
@@ -132,4 +134,124 @@ fn stages_of_both_are_those_of_one_run() {
     assert_eq!(origin.requests() - made_alone, made_alone);
     assert!(made_alone > 200, "{made_alone}");
     eventually(|| is_clean(&server));
+}
+
+/// `plimsoll loadtest` over two agents, with its variables unset.
+fn loadtest(server: &NatsServer, flags: &[&str]) -> std::process::Command {
+    let url = server.url();
+    let mut arguments = vec!["loadtest", "--fleet", &url, "--agents", "2"];
+    arguments.extend(["--most-spread", "5s", "--ramp-up", "200ms"]);
+    arguments.extend(flags);
+    crate::loadtest::without_variables(crate::plimsoll::command(&arguments))
+}
+
+#[test]
+fn workers_of_loadtest_are_spread_over_both() {
+    for (flags, connections, opened) in [(&[][..], "kept", 40), (&["--http2"], "shared", 32)] {
+        let server = NatsServer::start();
+        let _agents = agents(&server, &[]);
+        let flags = [&["--json", "-c", "40", "-z", "2s"], flags].concat();
+        let output = finish(&mut loadtest(&server, &flags)).exits(0);
+        let summary = crate::loadtest::document(&output, 40);
+        let shape = &summary["shape"];
+        assert_eq!(
+            (&shape["workers"], &shape["connections"]),
+            (&40.into(), &connections.into())
+        );
+        assert_eq!(shape["processes"], 6);
+        assert_eq!(summary["connections_opened"], opened);
+        let (mut started, mut measured) = (0, 0);
+        for (agent, (name, workers)) in summary["agents"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .zip([("one", 20), ("two", 20)])
+        {
+            assert_eq!(
+                (&agent["name"], &agent["workers"]),
+                (&name.into(), &workers.into())
+            );
+            assert_eq!(agent["problem"], serde_json::Value::Null);
+            started += agent["started"].as_u64().unwrap();
+            measured += agent["latency"]["count"].as_u64().unwrap();
+        }
+        assert_eq!(summary["counts"]["started"], started);
+        assert_eq!(summary["latency"]["count"], measured);
+        assert_eq!(summary["counts"]["ok"], measured);
+        assert!(summary["ticks"][0]["ok"].as_u64().unwrap() > 0, "{summary}");
+        assert!(output_has_agents(&output), "{output}");
+        eventually(|| is_clean(&server));
+    }
+}
+
+/// Whether the lines of each second have the agents side by side.
+fn output_has_agents(output: &CommandOutput) -> bool {
+    let mut lines = output.stderr.lines();
+    lines.any(|line| line.contains("one ") && line.contains("/s  two "))
+}
+
+#[test]
+fn a_loadtest_that_loses_an_agent_is_incomplete_and_keeps_what_it_had() {
+    let server = NatsServer::start();
+    let [one, two] = agents(&server, &[]);
+    let flags = ["--json", "-c", "20", "-z", "60s", "--agent-timeout", "2s"];
+    let mut command = loadtest(&server, &flags);
+    let running = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = running.spawn().unwrap();
+    let mut lines = BufReader::new(running.stderr.take().unwrap()).lines();
+    let mut two = Some(two);
+    // Its first tick is there before it is gone.
+    let is_lost = lines.by_ref().map_while(Result::ok).any(|line| {
+        if line.contains("/s  two ") {
+            drop(two.take());
+        }
+        line.contains("agent two is lost")
+    });
+    assert!(is_lost && two.is_none());
+    let rest = thread::spawn(move || lines.map_while(Result::ok).count());
+    let output = running.wait_with_output().unwrap();
+    rest.join().unwrap();
+    assert_eq!(output.status.code(), Some(4));
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let count = |name: &str| summary["counts"][name].as_u64().unwrap();
+    assert_eq!(
+        count("started"),
+        count("ok") + count("failed") + count("aborted")
+    );
+    let cautions = summary["cautions"][0].as_str().unwrap();
+    assert!(cautions.starts_with("incomplete: agent two: "), "{summary}");
+    for agent in summary["agents"].as_array().unwrap() {
+        assert!(agent["ok"].as_u64().unwrap() > 0, "{summary}");
+    }
+    assert_eq!(summary["agents"][1]["late_us"], serde_json::Value::Null);
+    // The one that is left waits for the next run.
+    eventually(|| one.has_said("has left the run"));
+    eventually(|| is_clean(&server));
+}
+
+#[test]
+fn a_loadtest_prints_its_parts_and_refuses_what_is_of_load() {
+    let server = NatsServer::start();
+    let _agents = agents(&server, &[]);
+    let output = finish(&mut loadtest(&server, &["--dry-run", "-c", "7"])).exits(0);
+    assert!(output.stdout.contains("one          2 of 4"), "{output}");
+    assert!(
+        output.stdout.ends_with("nothing was started (--dry-run)\n"),
+        "{output}"
+    );
+    let output = finish(&mut loadtest(&server, &["-c", "1"])).exits(3);
+    assert!(
+        output.stderr.contains("2 agents have nothing to do"),
+        "{output}"
+    );
+    for (flags, says) in [
+        (&["--fleet-tick", "2s"][..], "goes with `load` only"),
+        (&["--netns"], "cannot be used with"),
+    ] {
+        let output = finish(&mut loadtest(&server, flags)).exits(2);
+        assert!(output.stderr.contains(says), "{output}");
+    }
+    let cluster = ["loadtest", "--fleet", &server.url(), "--kubernetes", "2"];
+    let output = plimsoll(&cluster).exits(2);
+    assert!(output.stderr.contains("goes with `load` only"), "{output}");
 }

@@ -304,6 +304,13 @@ fn result_files_of_a_script_have_the_exchanges_of_all_agents() {
     };
     assert_eq!(count("GET shared"), Some(100));
     assert_eq!(count("GET rate"), Some(made - 100));
+    // The dashboard has the agents side by side, to its end.
+    let dashboard = fs::read_to_string(&page).unwrap();
+    let agents = dashboard.split_once(">Agents</h2>").unwrap().1;
+    let agents = agents.split_once("</table>").unwrap().0;
+    for name in ["one", "two"] {
+        assert!(agents.contains(&format!(">{name}</")), "{agents}");
+    }
     // Each second has one row for all agents.
     let series = read("series.csv");
     let mut rows = series.lines();

@@ -314,3 +314,40 @@ fn a_trend_reports_the_step_that_changed_a_figure() {
         "{output}"
     );
 }
+
+#[test]
+fn a_soak_loads_the_url_behind_its_flags() {
+    let program = env!("CARGO_BIN_EXE_plimsoll");
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("soak");
+    let out = out.to_str().unwrap();
+    let spawn = format!("{program} origin --port {{port}}");
+    let soak = [
+        "soak", "--json", "-z", "2s", "--sample", "100ms", "--out", out,
+    ];
+    let target = ["--spawn", &spawn, "http://127.0.0.1:{port}/"];
+    let output = plimsoll(&[&soak[..], &target].concat());
+    let responses = output.json()["scenarios"][0]["loads"][0]["ok"].clone();
+    assert!(responses.as_u64().unwrap_or_default() > 10, "{output}");
+    // What lacks something is said at once.
+    let refused = |arguments: &[&str], says: &str| {
+        let output = plimsoll(&[&["soak"], arguments].concat()).exits(2);
+        assert!(output.stderr.contains(says), "{output}");
+    };
+    refused(
+        &["http://127.0.0.1:1/"],
+        "which process or metrics to watch",
+    );
+    refused(
+        &["--spawn", "server"],
+        "--spawn: needs the URL of the target",
+    );
+    refused(
+        &["plan.toml", "--spawn", "server"],
+        "does not go with a plan",
+    );
+    refused(
+        &["--pid", "1", "--list", "http://127.0.0.1:1/"],
+        "--list: needs a plan",
+    );
+}

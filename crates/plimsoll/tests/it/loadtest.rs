@@ -11,7 +11,7 @@ use crate::plimsoll::{CommandOutput, command, plimsoll, run};
 const SCHEMA: &str = include_str!("../../../../schemas/loadtest.v1.json");
 
 /// The environment of the test run sets nothing.
-fn without_variables(mut command: Command) -> Command {
+pub(crate) fn without_variables(mut command: Command) -> Command {
     for name in [
         "CONCURRENCY",
         "DURATION_SECS",
@@ -33,9 +33,9 @@ fn loadtest(flags: &[&str]) -> CommandOutput {
     )))
 }
 
-/// The document, valid and with counts that add up.
-fn document(output: CommandOutput, least: u64) -> Value {
-    let document = output.exits(0).json();
+/// The document of a run that went well, valid and with counts that add up.
+pub(crate) fn document(output: &CommandOutput, least: u64) -> Value {
+    let document = output.json();
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let errors: Vec<_> = validator
@@ -55,10 +55,8 @@ fn document(output: CommandOutput, least: u64) -> Value {
 
 #[test]
 fn over_http2_workers_share_connections_in_one_process() {
-    let document = document(
-        loadtest(&[&SMALL[..], &["--http2", "--json", "--threads", "1"]].concat()),
-        200,
-    );
+    let flags = [&SMALL[..], &["--http2", "--json", "--threads", "1"]].concat();
+    let document = document(&loadtest(&flags).exits(0), 200);
     let shape = &document["shape"];
     assert_eq!(shape["workers"], 200);
     assert_eq!(shape["connections"], "shared");
@@ -81,7 +79,7 @@ fn over_http1_workers_keep_connections_in_several_processes() {
     shell
         .arg("-c")
         .arg(format!("ulimit -n 244; exec {program} {flags}"));
-    let document = document(run(&mut without_variables(shell)), 200);
+    let document = document(&run(&mut without_variables(shell)).exits(0), 200);
     let shape = &document["shape"];
     assert_eq!(shape["connections"], "kept");
     assert_eq!(shape["client_processes"], 2);
@@ -93,10 +91,8 @@ fn over_http1_workers_keep_connections_in_several_processes() {
 #[test]
 fn fresh_connections_are_one_for_each_check() {
     for flags in [&["--json"][..], &["--json", "--http2"]] {
-        let document = document(
-            loadtest(&[&SMALL, flags, &["--disable-keepalive"]].concat()),
-            200,
-        );
+        let flags = [&SMALL, flags, &["--disable-keepalive"]].concat();
+        let document = document(&loadtest(&flags).exits(0), 200);
         assert_eq!(document["shape"]["connections"], "fresh");
         assert_eq!(document["connections_opened"], document["counts"]["ok"]);
     }
@@ -113,7 +109,7 @@ fn the_program_loadtest_takes_the_variables_of_the_harness() {
             .env("MOCK_PORTS", "3")
             .env("RAMP_SECS", "0.1")
             .env("HTTP2", variable);
-        let document = document(run(command.arg("--json")), 64);
+        let document = document(&run(command.arg("--json")).exits(0), 64);
         let shape = &document["shape"];
         assert_eq!(shape["protocol"], protocol);
         assert_eq!(shape["workers"], 64);
@@ -178,7 +174,7 @@ fn it_runs_in_a_network_of_its_own_or_says_why_not() {
             "{output}"
         );
     } else {
-        let document = document(output, 20);
+        let document = document(&output.exits(0), 20);
         assert_eq!(document["shape"]["own_network"], true);
     }
 }

@@ -89,6 +89,70 @@ fn without_py_spy_a_profile_says_why_functions_in_python_have_no_names() {
     );
 }
 
+/// A program in Go that spends its time in a function which its compiler puts into another one.
+const GO: &str = r#"
+package main
+
+func plantedInlined(x uint64) uint64 { return x*6364136223846793005 + 1442695040888963407 }
+
+//go:noinline
+func plantedCaller(n uint64) uint64 {
+	var x uint64
+	for i := uint64(0); i < n; i++ {
+		x ^= plantedInlined(x + i)
+	}
+	return x
+}
+
+func main() {
+	for plantedCaller(1_000_000) != 1 {
+	}
+}
+"#;
+
+/// Where there is no Go there is nothing to see.
+#[test]
+fn functions_that_go_has_inlined_are_named() {
+    if plimsoll_wire::process::find("go").is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("main.go"), GO).unwrap();
+    let mut build = std::process::Command::new("go");
+    build.args(["build", "-o", "planted", "main.go"]);
+    build.env("GOTOOLCHAIN", "local");
+    let built = build.current_dir(folder.path()).output().unwrap();
+    assert!(built.status.success(), "{built:?}");
+    let program = folder.path().join("planted");
+    let go = Process::spawn(&ProcessSpec {
+        argv: vec![program.to_str().unwrap().to_owned()],
+        ..ProcessSpec::default()
+    });
+    let go = go.unwrap();
+    let pid = go.id().to_string();
+    let folded = folder.path().join("profile");
+    let out = folded.to_str().unwrap();
+    let output = plimsoll(&["profile", "--pid", &pid, "-z", "2s", "--out", out]);
+    if refused(&output) {
+        return;
+    }
+    let output = output.exits(0);
+    let stacks = std::fs::read_to_string(folded.join("profile.folded")).unwrap();
+    let count = |part: &str| -> u64 {
+        let found = stacks.lines().filter(|line| line.contains(part));
+        let counts = found.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
+        counts.sum()
+    };
+    let all = count("");
+    // On top of its caller, whose own loop takes the rest.
+    let inlined = count("main.plantedCaller;main.plantedInlined");
+    assert!(
+        inlined * 5 > all,
+        "{inlined} of {all} in {output}\n{stacks}"
+    );
+    assert!(count("main.plantedCaller") * 10 > all * 8, "{stacks}");
+}
+
 /// Seven samples of one function, as field numbers and values of Protocol Buffers.
 const PPROF: &[u8] = b"\x0a\x04\x08\x01\x10\x02\x12\x06\x0a\x01\x01\x12\x01\x07\x22\x06\x08\x01\x22\x02\x08\x01\x2a\x04\x08\x01\x10\x03\x32\x00\x32\x07samples\x32\x05count\x32\x03hot";
 

@@ -1,6 +1,8 @@
 //! The table of agents: the parts of a run that several machines made.
 
-use plimsoll_model::{AgentFigures, RunSummary, grouped, rate_figures};
+use std::time::Duration;
+
+use plimsoll_model::{AgentFigures, grouped, rate_figures};
 
 use crate::text::numbers::{NOTHING, duration};
 use crate::text::page::{Page, shortened};
@@ -9,17 +11,18 @@ use crate::text::page::{Page, shortened};
 const NAME: usize = 18;
 
 /// Adds the table; nothing where this process made the run.
-pub(super) fn agents(page: &mut Page, run: &RunSummary) {
-    if run.agents.is_empty() {
+///
+/// - `window`: of the run.
+pub(in crate::text) fn agents(page: &mut Page, agents: &[AgentFigures], window: Duration) {
+    if agents.is_empty() {
         return;
     }
     page.heading("agents", "");
     let head = ["", "rate/s", "errors", "p99", "busiest", "late", ""];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
-    let seconds = run.window.as_secs_f64();
-    rows.extend(run.agents.iter().map(|agent| row(agent, seconds)));
+    let seconds = window.as_secs_f64();
+    rows.extend(agents.iter().map(|agent| row(agent, seconds)));
     page.table(&rows);
-    page.line("");
 }
 
 fn row(agent: &AgentFigures, seconds: f64) -> Vec<String> {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use plimsoll_model::{AgentStanding, DurationText, grouped, rate_figures};
+use plimsoll_report::files::ExtraTable;
 
 /// An agent that starts requests later than this although connections are free is shown as one that is the limit perhaps.
 const LAG: Duration = Duration::from_millis(10);
@@ -40,5 +41,33 @@ impl AgentCells {
                 _ => "",
             },
         }
+    }
+}
+
+/// The agents side by side, for a page.
+pub(super) fn table(agents: &[AgentStanding]) -> ExtraTable {
+    let head = [
+        "agent",
+        "per second",
+        "errors",
+        "p99",
+        "starts late",
+        "state",
+    ];
+    let row = |agent: &AgentStanding| {
+        let cells = AgentCells::new(agent);
+        vec![
+            agent.name.clone(),
+            cells.rate,
+            cells.errors,
+            cells.p99,
+            cells.lag,
+            cells.state.to_owned(),
+        ]
+    };
+    ExtraTable {
+        title: "Agents".to_owned(),
+        head: head.map(str::to_owned).to_vec(),
+        rows: agents.iter().map(row).collect(),
     }
 }

@@ -13,7 +13,7 @@ use plimsoll_report::page::Card;
 use plimsoll_report::page::{short_bytes, short_number, short_time};
 
 use super::Args;
-use super::agents::AgentCells;
+use super::agents;
 use super::output::title;
 use crate::dashboard::DashboardServer;
 use crate::problem::Problem;
@@ -204,35 +204,12 @@ impl LoadDashboard {
             progress: share,
             tiles,
             plots: self.timeline.plots(),
-            tables: vec![agents_table(agents), statuses(standing), failures(standing)],
+            tables: vec![
+                agents::table(agents),
+                statuses(standing),
+                failures(standing),
+            ],
         }
-    }
-}
-
-fn agents_table(agents: &[AgentStanding]) -> ExtraTable {
-    let head = [
-        "agent",
-        "per second",
-        "errors",
-        "p99",
-        "starts late",
-        "state",
-    ];
-    let row = |agent: &AgentStanding| {
-        let cells = AgentCells::new(agent);
-        vec![
-            agent.name.clone(),
-            cells.rate,
-            cells.errors,
-            cells.p99,
-            cells.lag,
-            cells.state.to_owned(),
-        ]
-    };
-    ExtraTable {
-        title: "Agents".to_owned(),
-        head: head.map(str::to_owned).to_vec(),
-        rows: agents.iter().map(row).collect(),
     }
 }
 

@@ -4,7 +4,7 @@ pub(crate) mod arguments;
 
 pub(crate) mod flags;
 
-mod dry_run;
+pub(crate) mod dry_run;
 
 pub(crate) mod folder;
 
@@ -18,7 +18,7 @@ pub(crate) mod script;
 #[cfg(feature = "k6")]
 mod script_part;
 
-mod show;
+pub(crate) mod show;
 
 use std::cell::RefCell;
 use std::fs;
@@ -27,7 +27,8 @@ use std::time::Duration;
 
 use plimsoll_fleet::{
     FleetError, FleetPlan, FleetRun, FoundRun, LoadMerger, NatsPlan, NatsTransport, NotStarted,
-    Note, Shares, SigningKey, Work, coordinate, fetch_files, find_run, new_run_name, tick_bytes,
+    Note, Share, Shares, SigningKey, Work, coordinate, fetch_files, find_run, new_run_name,
+    tick_bytes,
 };
 use plimsoll_load::{Pacing, RunPart, RunPlan, Standing};
 use plimsoll_model::{AgentStanding, Rate};
@@ -123,9 +124,14 @@ fn dry(args: &Args, url: &str, agents: usize) -> Result<Exit, Failed> {
 
 fn print_parts(parts: &Shares, plan: &RunPlan) -> Result<Exit, Failed> {
     let rate = plan.average_rate().map(Rate::per_second);
-    let count = |part: RunPart| part.connections(plan);
-    terminal::print(&dry_run::table(parts, "connections", &count, rate))
-        .map_err(|error| Problem::caused_by(&error).could_not_run())?;
+    let count = |share: Share| RunPart::from(share).connections(plan);
+    terminal::print(&dry_run::table(
+        parts,
+        ("workers", "connections"),
+        &count,
+        rate,
+    ))
+    .map_err(|error| Problem::caused_by(&error).could_not_run())?;
     Ok(Exit::Fine)
 }
 
@@ -133,6 +139,12 @@ fn print_parts(parts: &Shares, plan: &RunPlan) -> Result<Exit, Failed> {
 fn attach(args: &Args, url: &str, run: &str) -> Result<Exit, Failed> {
     let transport = connect(&args.fleet.broker(url))?;
     let found = find_run(&transport, run).map_err(|error| failed(&error, &args.fleet))?;
+    if found.order.work == Work::Loadtest {
+        let message = format!("run {run} was started by `plimsoll loadtest`");
+        return Err(Problem::with("--attach", message)
+            .hint(format!("`plimsoll loadtest --fleet URL --attach {run}`"))
+            .usage());
+    }
     let files = fetch_files(&transport, &found.order);
     let files = files.map_err(|error| Problem::with("--attach", error).could_not_run())?;
     drop(transport);
@@ -304,6 +316,16 @@ fn log_forecast(plan: &RunPlan, agents: usize, fleet: &FleetArgs) -> Option<Stri
     show::log_forecast(agents, ticks, bytes, fleet.fleet_log)
 }
 
+/// How a coordinator reaches its broker.
+///
+/// - `name`: of the program, for the broker's list of connections.
+pub(crate) fn broker_plan(args: &FleetArgs, url: &str, name: &str) -> NatsPlan {
+    NatsPlan {
+        name: name.to_owned(),
+        ..args.broker(url)
+    }
+}
+
 /// Connects to a broker. Both commands of a fleet connect by this.
 pub(crate) fn connect(plan: &NatsPlan) -> Result<NatsTransport, Failed> {
     NatsTransport::connect(plan).map_err(|error| {
@@ -328,7 +350,7 @@ pub(crate) fn is_on_loopback(url: &str) -> bool {
     })
 }
 
-fn check_loopback(url: &str, is_local: Option<bool>) -> Result<(), Failed> {
+pub(crate) fn check_loopback(url: &str, is_local: Option<bool>) -> Result<(), Failed> {
     if is_on_loopback(url) && is_local == Some(true) {
         return Ok(());
     }
@@ -339,14 +361,14 @@ fn check_loopback(url: &str, is_local: Option<bool>) -> Result<(), Failed> {
     )
 }
 
-fn read_key(path: &std::path::Path) -> Result<SigningKey, Failed> {
+pub(crate) fn read_key(path: &std::path::Path) -> Result<SigningKey, Failed> {
     let wrong =
         |reason: String| Problem::with("--sign", format!("{}: {reason}", path.display())).usage();
     let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
     SigningKey::parse(&text).map_err(|error| wrong(error.to_string()))
 }
 
-fn fleet_plan(args: &FleetArgs, agents: usize, connections: usize) -> FleetPlan {
+pub(crate) fn fleet_plan(args: &FleetArgs, agents: usize, connections: usize) -> FleetPlan {
     FleetPlan {
         agents,
         agent_wait: args.agent_wait,
@@ -359,7 +381,7 @@ fn fleet_plan(args: &FleetArgs, agents: usize, connections: usize) -> FleetPlan 
     }
 }
 
-fn failed(error: &FleetError, args: &FleetArgs) -> Failed {
+pub(crate) fn failed(error: &FleetError, args: &FleetArgs) -> Failed {
     let problem = Problem::caused_by(error);
     let problem = match error {
         FleetError::NotStarted(NotStarted::TooFew { .. }) => {

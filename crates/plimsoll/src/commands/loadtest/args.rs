@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use clap::ArgAction;
 use clap::builder::FalseyValueParser;
-use plimsoll_model::parse_duration;
+use clap::{ArgAction, Args as _, FromArgMatches as _};
+use plimsoll_model::{Protocol, parse_duration};
 
+use crate::commands::load::fleet::flags::FleetArgs;
 use crate::flags::number;
 
 /// Run many concurrent checks against built-in servers
@@ -13,9 +14,28 @@ use crate::flags::number;
 /// Over HTTP/2 everything runs in one process and the workers share a few connections. Over HTTP/1 each
 /// worker has a connection, and clients and servers run in as many processes as the limit on open files
 /// requires.
+///
+/// With --fleet, agents on other machines do this together, each with servers of its own.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES, mut_args(without_flags_of_load))]
 pub(crate) struct Args {
+    #[command(flatten)]
+    pub(super) harness: HarnessArgs,
+
+    /// Run in a separate network namespace: somaxconn 8192, `tcp_tw_reuse` 1, ports 10000 to 65535
+    #[arg(long, conflicts_with = "fleet")]
+    pub(super) netns: bool,
+
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+
+    #[command(flatten)]
+    pub(super) fleet: FleetArgs,
+}
+
+/// What is checked, how and for how long; agents of a fleet get these flags.
+#[derive(Debug, clap::Args)]
+pub(crate) struct HarnessArgs {
     /// Number of workers, each making one check after another
     // This and the next three: the defaults of the tool whose figures `loadtest` measures again.
     #[arg(
@@ -61,13 +81,6 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "N",
           value_parser = number::count::<usize>(number::MOST_THREADS))]
     pub(super) threads: Option<usize>,
-
-    /// Run in a separate network namespace: somaxconn 8192, `tcp_tw_reuse` 1, ports 10000 to 65535
-    #[arg(long)]
-    pub(super) netns: bool,
-
-    #[command(flatten)]
-    pub(super) output: OutputArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -87,16 +100,60 @@ Examples:
   plimsoll loadtest --http2
   HTTP2=1 CONCURRENCY=100000 DURATION_SECS=15 plimsoll loadtest
   plimsoll loadtest -c 10000 -z 10s --netns
-  plimsoll loadtest -c 200 -z 10s --disable-keepalive --json";
+  plimsoll loadtest -c 200 -z 10s --disable-keepalive --json
+  plimsoll loadtest --fleet nats://127.0.0.1:4222 --agents 2 -c 10000 -z 10s";
 
 /// The default of the source harness: no burst of SYNs meets a full backlog.
 const RAMP: Duration = Duration::from_secs(2);
 
-impl Args {
+impl HarnessArgs {
     /// Over which time workers begin.
     pub(super) fn ramp(&self) -> Duration {
         self.ramp.unwrap_or(RAMP.min(self.duration))
     }
+
+    /// The protocol of the checks.
+    pub(super) fn protocol(&self) -> Protocol {
+        if self.http2 {
+            Protocol::Http2
+        } else {
+            Protocol::Http1
+        }
+    }
+
+    /// The flags as words, each with its value: variables of the machine that reads them change nothing.
+    pub(super) fn words(&self) -> Vec<String> {
+        let nanos = |duration: Duration| format!("{}ns", duration.as_nanos());
+        let mut words = vec![
+            format!("--concurrency={}", self.concurrency),
+            format!("--duration={}", nanos(self.duration)),
+            format!("--timeout={}", nanos(self.timeout)),
+            format!("--mock-ports={}", self.mock_ports),
+            format!("--ramp-up={}", nanos(self.ramp())),
+        ];
+        let switches = [
+            (self.http2, "--http2"),
+            (self.disable_keepalive, "--disable-keepalive"),
+        ];
+        let given = switches.into_iter().filter(|(is_given, _)| *is_given);
+        words.extend(given.map(|(_, flag)| flag.to_owned()));
+        words.extend(self.threads.map(|threads| format!("--threads={threads}")));
+        words
+    }
+
+    /// Reads such words.
+    pub(super) fn parse(words: &[String]) -> Result<Self, clap::Error> {
+        let command = clap::Command::new("loadtest").no_binary_name(true);
+        let command = Self::augment_args(command).mut_args(|arg| arg.env(None::<&str>));
+        Self::from_arg_matches(&command.try_get_matches_from(words)?)
+    }
+}
+
+/// Hides the flags of a fleet that go with `load` only; they are refused.
+fn without_flags_of_load(arg: clap::Arg) -> clap::Arg {
+    let id = arg.get_id().as_str();
+    let is_of_load = id == "fleet_tick" || id.starts_with("kubernetes");
+    if is_of_load { arg.hide(true) } else { arg }
 }
 
 /// A duration above zero; without a unit it is milliseconds.
@@ -111,6 +168,23 @@ fn parse_milliseconds(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_flags_survive_the_way_to_an_agent() {
+        for flags in [
+            "-c 7",
+            "-c 50000 -z 500ms --timeout 1500 --mock-ports 3",
+            "--ramp-up 0 -z 12s --disable-keepalive",
+            "--http2 --threads 3",
+        ] {
+            let words: Vec<_> = flags.split(' ').map(str::to_owned).collect();
+            let args = HarnessArgs::parse(&words).unwrap();
+            let read = HarnessArgs::parse(&args.words()).unwrap();
+            assert_eq!(read.words(), args.words(), "{flags}");
+            assert_eq!(read.ramp(), args.ramp());
+        }
+        assert!(HarnessArgs::parse(&["--netns".to_owned()]).is_err());
+    }
 
     #[test]
     fn a_number_alone_is_milliseconds() {

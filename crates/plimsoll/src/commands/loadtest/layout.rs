@@ -3,8 +3,9 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use plimsoll_model::{LoadtestConnections, LoadtestShape, Protocol};
+use plimsoll_wire::{descriptors, network};
 
-use super::Args;
+use super::args::HarnessArgs;
 use crate::problem::{Failed, Problem};
 
 /// Workers at most: each takes memory.
@@ -27,32 +28,60 @@ pub(super) struct Layout {
     pub(super) origins: usize,
     /// Of each process that checks.
     pub(super) threads: usize,
+    /// Whether clients and origins are threads of this process.
+    pub(super) is_in_one_process: bool,
+}
+
+/// The machine that a layout is for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Machine {
+    /// Descriptors that a process may have.
+    pub(super) limit: u64,
+    /// Outgoing ports to each address.
+    pub(super) ports: usize,
+    /// Cores that there are.
+    pub(super) cores: usize,
+}
+
+impl Machine {
+    /// This one, after the limit on descriptors was raised as far as it goes.
+    ///
+    /// - `cores`: to use of it.
+    pub(super) fn here(cores: usize) -> Self {
+        Self {
+            limit: descriptors::raise()
+                .unwrap_or_else(|_| descriptors::limit())
+                .soft,
+            ports: network::ephemeral_ports(),
+            cores,
+        }
+    }
 }
 
 impl Layout {
-    /// - `limit`: descriptors that a process may have.
-    /// - `ports`: outgoing ports to each address.
-    /// - `cores`: that there are.
-    pub(super) fn new(args: &Args, limit: u64, ports: usize, cores: usize) -> Result<Self, Failed> {
+    /// - `may_share`: whether this process may make all of it itself.
+    pub(super) fn new(
+        args: &HarnessArgs,
+        machine: Machine,
+        may_share: bool,
+    ) -> Result<Self, Failed> {
+        let Machine {
+            limit,
+            ports,
+            cores,
+        } = machine;
         let half = (cores / 2).max(1);
         let shared = Self {
-            protocol: if args.http2 {
-                Protocol::Http2
-            } else {
-                Protocol::Http1
-            },
-            connections: match (args.http2, args.disable_keepalive) {
-                (_, true) => LoadtestConnections::Fresh,
-                (true, false) => LoadtestConnections::Shared,
-                (false, false) => LoadtestConnections::Kept,
-            },
+            protocol: args.protocol(),
+            connections: connections(args.http2, args.disable_keepalive),
             workers: args.concurrency,
             listeners: args.mock_ports,
             clients: 1,
             origins: 1,
             threads: args.threads.unwrap_or(half),
+            is_in_one_process: may_share,
         };
-        if shared.is_in_one_process() {
+        if shared.connections == LoadtestConnections::Shared {
             // Both ends of each connection, and the listener.
             let needed = shared.listeners as u64 * (2 * shared.threads as u64 + 1) + RESERVED;
             if needed > limit {
@@ -82,13 +111,9 @@ impl Layout {
             clients,
             origins,
             threads: args.threads.unwrap_or(1),
+            is_in_one_process: false,
             ..shared
         })
-    }
-
-    /// Whether clients and origins are threads of this process.
-    pub(super) fn is_in_one_process(&self) -> bool {
-        self.connections == LoadtestConnections::Shared
     }
 
     /// Workers of the n-th process that checks.
@@ -97,7 +122,9 @@ impl Layout {
     }
 
     /// As the summary has it.
-    pub(super) fn shape(&self, args: &Args) -> LoadtestShape {
+    ///
+    /// - `own_network`: whether it runs in a network namespace of its own.
+    pub(super) fn shape(&self, args: &HarnessArgs, own_network: bool) -> LoadtestShape {
         LoadtestShape {
             protocol: self.protocol,
             connections: self.connections,
@@ -105,7 +132,7 @@ impl Layout {
             listeners: self.listeners,
             client_processes: self.clients,
             origin_processes: self.origins,
-            processes: if self.is_in_one_process() {
+            processes: if self.is_in_one_process {
                 1
             } else {
                 1 + self.clients + self.origins
@@ -113,8 +140,17 @@ impl Layout {
             duration: args.duration,
             ramp: args.ramp(),
             timeout: args.timeout,
-            own_network: args.netns,
+            own_network,
         }
+    }
+}
+
+/// How connections are used.
+pub(super) fn connections(is_http2: bool, is_fresh: bool) -> LoadtestConnections {
+    match (is_http2, is_fresh) {
+        (_, true) => LoadtestConnections::Fresh,
+        (true, false) => LoadtestConnections::Shared,
+        (false, false) => LoadtestConnections::Kept,
     }
 }
 
@@ -150,7 +186,12 @@ mod tests {
     fn layout(flags: &str, limit: u64, ports: usize, cores: usize) -> Result<Layout, Failed> {
         let words = format!("loadtest {flags}");
         let cli = LoadtestCli::try_parse_from(words.split_whitespace()).unwrap();
-        Layout::new(&cli.args, limit, ports, cores)
+        let machine = Machine {
+            limit,
+            ports,
+            cores,
+        };
+        Layout::new(&cli.args.harness, machine, true)
     }
 
     fn processes(flags: &str, limit: u64) -> (usize, usize, usize) {

@@ -1,6 +1,6 @@
 //! A line on standard error each second.
 
-use plimsoll_model::LoadtestTick;
+use plimsoll_model::{AgentStanding, LoadtestTick};
 use plimsoll_observe::ProcessTree;
 use plimsoll_report::text;
 
@@ -29,6 +29,19 @@ impl Lines {
         tick.memory_bytes = tree
             .and_then(|tree| tree.sample(tick.at, tick.ok).ok())
             .map(|sample| sample.memory.total_bytes());
+        self.add(tick);
+    }
+
+    /// The same for agents of a fleet, with a second line that has them side by side.
+    pub(super) fn show_agents(&mut self, tick: LoadtestTick, agents: &[AgentStanding]) {
+        self.add(tick);
+        if !self.is_quiet {
+            let line = text::loadtest_agents(agents, terminal::style_of_stderr());
+            terminal::log_line(&line);
+        }
+    }
+
+    fn add(&mut self, tick: LoadtestTick) {
         let before = self.ticks.last().copied().unwrap_or_default();
         if !self.is_quiet {
             let line = text::loadtest_line(&tick, &before, terminal::style_of_stderr());

@@ -3,14 +3,15 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use plimsoll_load::Interrupt;
-use plimsoll_load::harness;
-use plimsoll_model::{LoadtestTick, Protocol};
+use plimsoll_load::harness::{self, HarnessTick};
+use plimsoll_model::Protocol;
 use plimsoll_server::{Origin, OriginError, Speaks};
 use plimsoll_wire::cores;
 
-use super::Args;
+use super::args::HarnessArgs;
 use super::layout::{Layout, address};
 use super::plan::{BODY, Part};
 use super::processes::{Outcome, TICK};
@@ -18,10 +19,10 @@ use crate::problem::{Failed, Problem};
 
 /// Runs all of it.
 pub(super) fn run(
-    args: &Args,
+    args: &HarnessArgs,
     layout: &Layout,
     interrupt: &Arc<Interrupt>,
-    on_tick: &mut dyn FnMut(LoadtestTick),
+    on_tick: &mut dyn FnMut(HarnessTick),
 ) -> Result<Outcome, Failed> {
     let origins = start(layout).map_err(|error| Problem::caused_by(&error).could_not_run())?;
     let part = Part {
@@ -39,8 +40,9 @@ pub(super) fn run(
         .map_err(|error| Problem::caused_by(&error).could_not_run())?;
     Ok(Outcome {
         found: outcome.found,
+        last_found: outcome.last_found,
         elapsed: outcome.elapsed,
-        peak_memory_bytes: None,
+        late: Duration::ZERO,
     })
 }
 

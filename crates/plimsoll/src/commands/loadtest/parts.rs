@@ -5,14 +5,16 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use plimsoll_load::harness;
-use plimsoll_model::{LoadtestConnections, LoadtestTick, parse_duration};
+use plimsoll_load::harness::{self, HarnessTick};
+use plimsoll_model::{Clock as _, LoadtestFound, LoadtestTick, parse_duration};
 use plimsoll_report::LoadtestPart;
 use plimsoll_server::Origin;
-use plimsoll_wire::{descriptors, process};
+use plimsoll_wire::{SystemClock, descriptors, process};
 
+use super::layout::connections;
 use super::local::bind;
 use super::plan::Part;
 use crate::exit::Exit;
@@ -23,11 +25,16 @@ use crate::signals;
 pub(super) const LISTENING: &str = "listening on ";
 /// Before the state of clients.
 pub(super) const STATE: &str = "state ";
-/// Before the result of clients.
+/// Before the number of a part of the outcomes, and the part.
+pub(super) const PART: &str = "part ";
+/// Before the outcomes that no part had.
 pub(super) const RESULT: &str = "result ";
 
 /// How often clients report their state: the sum of all is as old as this at most.
 const TELL_EVERY: Duration = Duration::from_millis(100);
+
+/// How often they report what they have found.
+const PART_EVERY: Duration = Duration::from_millis(500);
 
 /// Answers on loopback addresses for `plimsoll loadtest`.
 #[derive(Debug, clap::Args)]
@@ -79,6 +86,10 @@ pub(crate) struct ClientsArgs {
     /// Open a fresh connection for each check
     #[arg(long)]
     disable_keepalive: bool,
+
+    /// Begin then, in nanoseconds since 1970, or at once if that is over
+    #[arg(long)]
+    begin_at: Option<u64>,
 }
 
 /// Serves until it is stopped.
@@ -101,11 +112,7 @@ pub(crate) fn check(args: &ClientsArgs) -> Result<Exit, Failed> {
     let part = Part {
         origins: &args.origins,
         is_http2: args.http2,
-        connections: if args.disable_keepalive {
-            LoadtestConnections::Fresh
-        } else {
-            LoadtestConnections::Kept
-        },
+        connections: connections(args.http2, args.disable_keepalive),
         workers: args.workers,
         threads: args.threads,
         duration: args.duration,
@@ -113,24 +120,49 @@ pub(crate) fn check(args: &ClientsArgs) -> Result<Exit, Failed> {
         timeout: args.timeout,
         tick: TELL_EVERY,
     };
-    let mut on_tick = |tick: LoadtestTick| {
+    if let Some(at) = args.begin_at {
+        wait_until(UNIX_EPOCH + Duration::from_nanos(at));
+    }
+    let mut part_number = 0_u64;
+    let mut waiting = LoadtestFound::default();
+    let mut on_tick = |tick: HarnessTick| {
         let LoadtestTick {
+            at,
             ok,
             errors,
             in_flight,
             ..
-        } = tick;
+        } = tick.state;
+        waiting.merge(&tick.found);
         // A reader that is gone has ended, and this process is about to.
+        if at >= PART_EVERY.saturating_mul(u32::try_from(part_number + 1).unwrap_or(u32::MAX)) {
+            let part = LoadtestPart {
+                found: std::mem::take(&mut waiting),
+                elapsed: at,
+            };
+            say(&format!("{PART}{part_number} {}", part.to_line())).ok();
+            part_number += 1;
+        }
         say(&format!("{STATE}{ok} {errors} {in_flight}")).ok();
     };
     let outcome = harness::run(&part.plan(), &interrupt, &mut on_tick);
     let outcome = outcome.map_err(|error| failed(&error))?;
+    waiting.merge(&outcome.last_found);
     let part = LoadtestPart {
-        found: outcome.found,
+        found: waiting,
         elapsed: outcome.elapsed,
     };
-    say(&format!("{RESULT}{}", part.to_line()))?;
+    say(&format!("{RESULT}{part_number} {}", part.to_line()))?;
     Ok(Exit::Fine)
+}
+
+fn wait_until(start: SystemTime) {
+    while let Ok(left) = start.duration_since(SystemClock.wall()) {
+        if left.is_zero() {
+            break;
+        }
+        thread::park_timeout(left);
+    }
 }
 
 fn begin() -> Result<(), Failed> {

@@ -2,19 +2,18 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use plimsoll_load::Interrupt;
+use plimsoll_load::harness::HarnessTick;
 use plimsoll_model::{Clock, LoadtestConnections, LoadtestFound, LoadtestTick, Protocol};
-use plimsoll_observe::ProcessTree;
 use plimsoll_report::LoadtestPart;
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::{Output, Process, ProcessSpec};
 
-use super::Args;
+use super::args::HarnessArgs;
 use super::layout::Layout;
-use super::lines::Lines;
-use super::parts::{LISTENING, RESULT, STATE};
+use super::parts::{LISTENING, PART, RESULT, STATE};
 use super::plan::GRACE;
 use crate::commands::own_program;
 use crate::exit::Exit;
@@ -24,9 +23,11 @@ use crate::problem::{Failed, Problem};
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) found: LoadtestFound,
+    /// Of these, what no tick had.
+    pub(super) last_found: LoadtestFound,
     pub(super) elapsed: Duration,
-    /// While they ran.
-    pub(super) peak_memory_bytes: Option<u64>,
+    /// How long after the agreed start the processes were there.
+    pub(super) late: Duration,
 }
 
 /// How long origins may take until they listen.
@@ -40,30 +41,103 @@ pub(super) const TICK: Duration = Duration::from_secs(1);
 /// A result is one line of occupied buckets.
 const MOST_OUTPUT: usize = 4 << 20;
 
-/// Starts origins, then clients, and waits for these; all are stopped when it returns.
-pub(super) fn run(
-    args: &Args,
-    layout: &Layout,
-    interrupt: &Arc<Interrupt>,
-    lines: &mut Lines,
-    tree: Option<&mut ProcessTree>,
-) -> Result<Outcome, Failed> {
-    let program = own_program()?;
-    let mut origins = start_origins(&program, layout)?;
-    let addresses = addresses(&mut origins, interrupt)?;
-    let clients = start_clients(&program, args, layout, &addresses)?;
-    let mut crew = Crew {
-        clients,
-        start: SystemClock.now(),
-        peak_memory_bytes: None,
-    };
-    crew.wait(args, interrupt, lines, tree)?;
-    for origin in &mut origins {
-        if has_ended(origin) {
-            return Err(ended("a process that answers", origin));
-        }
+/// Processes that answer, and where; they are stopped when this is dropped.
+#[derive(Debug)]
+pub(super) struct Origins {
+    program: String,
+    processes: Vec<Process>,
+    addresses: Vec<SocketAddr>,
+}
+
+impl Origins {
+    /// Starts them and waits until they listen.
+    pub(super) fn start(layout: &Layout, interrupt: &Interrupt) -> Result<Self, Failed> {
+        let program = own_program()?;
+        let mut processes = start_origins(&program, layout)?;
+        Ok(Self {
+            addresses: addresses(&mut processes, interrupt)?,
+            program,
+            processes,
+        })
     }
-    crew.results(interrupt)
+
+    /// Starts clients, and waits for these; all are stopped when it returns.
+    ///
+    /// - `start`: when clients begin; at once if there is none.
+    /// - `on_tick`: called each second.
+    pub(super) fn check(
+        mut self,
+        args: &HarnessArgs,
+        layout: &Layout,
+        start: Option<Instant>,
+        interrupt: &Arc<Interrupt>,
+        on_tick: &mut dyn FnMut(HarnessTick),
+    ) -> Result<Outcome, Failed> {
+        let clients = self.start_clients(args, layout, start)?;
+        let now = SystemClock.now();
+        let mut crew = Crew {
+            parts: vec![0; clients.len()],
+            clients,
+            start: start.map_or(now, |start| start.max(now)),
+            found: LoadtestFound::default(),
+        };
+        crew.wait(args, interrupt, on_tick)?;
+        for origin in &mut self.processes {
+            if has_ended(origin) {
+                return Err(ended("a process that answers", origin));
+            }
+        }
+        let late = start.map_or(Duration::ZERO, |start| now.saturating_duration_since(start));
+        crew.results(interrupt, late)
+    }
+
+    fn start_clients(
+        &self,
+        args: &HarnessArgs,
+        layout: &Layout,
+        start: Option<Instant>,
+    ) -> Result<Vec<Process>, Failed> {
+        let begin_at = start.map(unix_nanos);
+        let mut addresses = self.addresses.clone();
+        (0..layout.clients)
+            .map(|number| {
+                let workers = layout.workers_of(number);
+                let list: Vec<_> = addresses.iter().map(ToString::to_string).collect();
+                // The next process begins where this one leaves off, so that all have the same load.
+                let count = addresses.len();
+                addresses.rotate_left(workers % count);
+                let mut words = words(&[&self.program, "loadtest-clients"]);
+                for (flag, value) in [
+                    ("--origins", list.join(",")),
+                    ("--workers", workers.to_string()),
+                    ("--threads", layout.threads.to_string()),
+                    ("--duration", nanos(args.duration)),
+                    ("--ramp-up", nanos(args.ramp())),
+                    ("--timeout", nanos(args.timeout)),
+                ] {
+                    words.extend([flag.to_owned(), value]);
+                }
+                if layout.protocol == Protocol::Http2 {
+                    words.push("--http2".to_owned());
+                }
+                if layout.connections == LoadtestConnections::Fresh {
+                    words.push("--disable-keepalive".to_owned());
+                }
+                if let Some(at) = begin_at {
+                    words.extend(["--begin-at".to_owned(), at.to_string()]);
+                }
+                spawn(words)
+            })
+            .collect()
+    }
+}
+
+/// A moment as the clocks of all processes of this machine have it.
+fn unix_nanos(at: Instant) -> u128 {
+    let left = at.saturating_duration_since(SystemClock.now());
+    let date = SystemClock.wall() + left;
+    date.duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_nanos())
 }
 
 fn start_origins(program: &str, layout: &Layout) -> Result<Vec<Process>, Failed> {
@@ -101,42 +175,6 @@ fn addresses(origins: &mut [Process], interrupt: &Interrupt) -> Result<Vec<Socke
     Ok(addresses)
 }
 
-fn start_clients(
-    program: &str,
-    args: &Args,
-    layout: &Layout,
-    addresses: &[SocketAddr],
-) -> Result<Vec<Process>, Failed> {
-    let mut addresses = addresses.to_vec();
-    (0..layout.clients)
-        .map(|number| {
-            let workers = layout.workers_of(number);
-            let list: Vec<_> = addresses.iter().map(ToString::to_string).collect();
-            // The next process begins where this one leaves off, so that all have the same load.
-            let count = addresses.len();
-            addresses.rotate_left(workers % count);
-            let mut words = words(&[program, "loadtest-clients"]);
-            for (flag, value) in [
-                ("--origins", list.join(",")),
-                ("--workers", workers.to_string()),
-                ("--threads", layout.threads.to_string()),
-                ("--duration", nanos(args.duration)),
-                ("--ramp-up", nanos(args.ramp())),
-                ("--timeout", nanos(args.timeout)),
-            ] {
-                words.extend([flag.to_owned(), value]);
-            }
-            if layout.protocol == Protocol::Http2 {
-                words.push("--http2".to_owned());
-            }
-            if layout.connections == LoadtestConnections::Fresh {
-                words.push("--disable-keepalive".to_owned());
-            }
-            spawn(words)
-        })
-        .collect()
-}
-
 fn spawn(argv: Vec<String>) -> Result<Process, Failed> {
     let spec = ProcessSpec {
         argv,
@@ -151,19 +189,22 @@ fn spawn(argv: Vec<String>) -> Result<Process, Failed> {
 struct Crew {
     clients: Vec<Process>,
     start: Instant,
-    peak_memory_bytes: Option<u64>,
+    /// Of each client: the number of its next part.
+    parts: Vec<u64>,
+    /// The outcomes of all parts so far.
+    found: LoadtestFound,
 }
 
 impl Crew {
     /// Until all of them have ended, telling each second how it goes.
     fn wait(
         &mut self,
-        args: &Args,
+        args: &HarnessArgs,
         interrupt: &Interrupt,
-        lines: &mut Lines,
-        mut tree: Option<&mut ProcessTree>,
+        on_tick: &mut dyn FnMut(HarnessTick),
     ) -> Result<(), Failed> {
-        let most = args.duration + args.timeout + GRACE + SLACK;
+        let ahead = self.start.saturating_duration_since(SystemClock.now());
+        let most = ahead + args.duration + args.timeout + GRACE + SLACK;
         let mut tick = self.start + TICK;
         let mut is_told = false;
         loop {
@@ -176,9 +217,10 @@ impl Crew {
                 is_told = true;
             }
             if now >= tick {
-                let state = self.state(tick.saturating_duration_since(self.start));
-                lines.show(state, tree.as_deref_mut());
-                self.look_at_memory(tree.as_deref_mut());
+                on_tick(HarnessTick {
+                    state: self.state(tick.saturating_duration_since(self.start)),
+                    found: self.take_found()?,
+                });
                 tick += TICK;
             }
             if now >= self.start + most {
@@ -214,34 +256,68 @@ impl Crew {
         sum
     }
 
-    fn look_at_memory(&mut self, tree: Option<&mut ProcessTree>) {
-        let peak = tree.and_then(|tree| tree.peak_memory_bytes().ok());
-        self.peak_memory_bytes = self.peak_memory_bytes.max(peak);
+    /// What clients have reported since the last time.
+    fn take_found(&mut self) -> Result<LoadtestFound, Failed> {
+        let mut all = LoadtestFound::default();
+        for (client, next) in self.clients.iter().zip(&mut self.parts) {
+            let output = client.stdout_tail();
+            let complete = output
+                .rsplit_once('\n')
+                .map_or("", |(complete, _)| complete);
+            for line in complete.lines() {
+                let Some((number, part)) = numbered(line, PART).filter(|it| it.0 >= *next) else {
+                    continue;
+                };
+                all.merge(&read_part(number, next, part)?.found);
+            }
+        }
+        self.found.merge(&all);
+        Ok(all)
     }
 
-    fn results(mut self, interrupt: &Interrupt) -> Result<Outcome, Failed> {
-        let mut all = Outcome {
-            found: LoadtestFound::default(),
-            elapsed: Duration::ZERO,
-            peak_memory_bytes: self.peak_memory_bytes,
-        };
-        for client in &mut self.clients {
+    fn results(mut self, interrupt: &Interrupt, late: Duration) -> Result<Outcome, Failed> {
+        let mut last_found = self.take_found()?;
+        let mut elapsed = Duration::ZERO;
+        for (client, next) in self.clients.iter_mut().zip(&mut self.parts) {
             let output = client.stdout_tail();
-            let line = output.lines().find_map(|line| line.strip_prefix(RESULT));
-            let Some(line) = line else {
+            let line = output.lines().find_map(|line| numbered(line, RESULT));
+            let Some((number, part)) = line else {
                 // It may have been set before it could listen.
                 if interrupt.is_set() {
                     return Err(interrupted());
                 }
                 return Err(ended("a process that checks", client));
             };
-            let part = LoadtestPart::parse(line)
-                .map_err(|error| Problem::caused_by(&error).could_not_run())?;
-            all.found.merge(&part.found);
-            all.elapsed = all.elapsed.max(part.elapsed);
+            let part = read_part(number, next, part)?;
+            self.found.merge(&part.found);
+            last_found.merge(&part.found);
+            elapsed = elapsed.max(part.elapsed);
         }
-        Ok(all)
+        Ok(Outcome {
+            found: self.found,
+            last_found,
+            elapsed,
+            late,
+        })
     }
+}
+
+/// The number and the rest of a line that begins with `word`.
+fn numbered<'a>(line: &'a str, word: &str) -> Option<(u64, &'a str)> {
+    let (number, rest) = line.strip_prefix(word)?.split_once(' ')?;
+    Some((number.parse().ok()?, rest))
+}
+
+/// Reads a part.
+///
+/// - `next`: the number that it has to have, which is counted on.
+fn read_part(number: u64, next: &mut u64, part: &str) -> Result<LoadtestPart, Failed> {
+    if number != *next {
+        let message = "a process that checks has reported faster than this one could read";
+        return Err(Problem::new(message).could_not_run());
+    }
+    *next += 1;
+    LoadtestPart::parse(part).map_err(|error| Problem::caused_by(&error).could_not_run())
 }
 
 /// The numbers of the last complete line that has some.
@@ -289,6 +365,23 @@ fn nanos(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_that_was_missed_is_not_passed_over() {
+        let part = LoadtestPart {
+            found: LoadtestFound::default(),
+            elapsed: Duration::ZERO,
+        };
+        let line = format!("{PART}4 {}", part.to_line());
+        let (number, rest) = numbered(&line, PART).unwrap();
+        assert_eq!(number, 4);
+        let mut next = 4;
+        read_part(number, &mut next, rest).unwrap();
+        assert_eq!(next, 5);
+        let failed = read_part(6, &mut next, rest).unwrap_err();
+        assert!(failed.problems[0].message.contains("could read"));
+        assert_eq!(numbered("state 1 2 3", PART), None);
+    }
 
     #[test]
     fn the_last_complete_state_counts() {

@@ -7,7 +7,7 @@ use plimsoll_fleet::{
     Checksum, FleetError, FleetRun, FleetTransport, MemberSecond, Merger, NotStarted, Note, Share,
     Shares, SigningKey, UnionError, Work, coordinate, new_run_name, shares,
 };
-use plimsoll_load::{Interrupt, RunPart};
+use plimsoll_load::Interrupt;
 
 use super::flags::FleetArgs;
 use super::{fleet_plan, show};
@@ -16,7 +16,7 @@ use crate::terminal;
 /// Gathers the agents, and lets them go.
 ///
 /// - `connections`: or virtual users of the run.
-pub(super) fn parts(
+pub(crate) fn parts(
     transport: &dyn FleetTransport,
     args: &FleetArgs,
     agents: usize,
@@ -74,23 +74,23 @@ pub(super) fn parts_of_pods(
 
 /// The parts side by side.
 ///
-/// - `of`: what `count` counts, such as `connections`.
+/// - `heads`: what agents have of their machines, and what `count` counts, such as `connections`.
 /// - `rate`: arrivals a second of the whole run, if it has a rate.
-pub(super) fn table(
+pub(crate) fn table(
     parts: &Shares,
-    of: &str,
-    count: &dyn Fn(RunPart) -> usize,
+    (weight, of): (&str, &str),
+    count: &dyn Fn(Share) -> usize,
     rate: Option<f64>,
 ) -> String {
     let width = parts.keys().map(String::len).max().unwrap_or_default();
     let width = width.max("agent".len());
-    let mut text = format!("{:<width$}  {:>12}  {of:>13}", "agent", "workers");
+    let mut text = format!("{:<width$}  {:>12}  {of:>13}", "agent", weight);
     if rate.is_some() {
         write!(text, "  {:>12}", "rate/s").expect("a text takes more");
     }
     for (name, share) in parts {
         let workers = format!("{} of {}", share.workers, share.of);
-        let count = count((*share).into());
+        let count = count(*share);
         write!(text, "\n{name:<width$}  {workers:>12}  {count:>13}").expect("a text takes more");
         if let Some(rate) = rate {
             let rate = plimsoll_model::rate_figures(rate * part_of(*share));

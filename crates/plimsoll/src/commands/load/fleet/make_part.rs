@@ -8,6 +8,7 @@ use plimsoll_load::{Interrupt, check_reachable};
 use super::super::{facts, prepare};
 use super::arguments;
 use super::folder::Folder;
+use crate::commands::loadtest::part as loadtest;
 use crate::problem::Failed;
 
 /// Makes parts of all kinds of runs.
@@ -23,6 +24,7 @@ impl PartMaker for Maker {
     ) -> Result<Box<dyn PreparedPart>, PartError> {
         let folder = Folder::new(&files)?;
         match order.work {
+            Work::Loadtest => loadtest::prepare(order, share),
             Work::Load => load(order, folder, share),
             #[cfg(feature = "k6")]
             Work::Script => super::script_part::prepare(order, folder, share),
@@ -51,7 +53,7 @@ fn load(
 }
 
 /// All problems in one line.
-pub(super) fn text(failed: &Failed) -> String {
+pub(crate) fn text(failed: &Failed) -> String {
     let problems = failed.problems.iter().map(|problem| match &problem.about {
         Some(about) => format!("{about} {}", problem.message),
         None => problem.message.clone(),

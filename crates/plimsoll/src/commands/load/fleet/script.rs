@@ -296,8 +296,10 @@ impl Merger for ScriptMerger<'_, '_, '_, '_> {
     }
 
     fn begin(&mut self, shares: &Shares, started: SystemTime) {
-        let workers = shares.values().map(|share| share.workers).sum();
-        self.union.begin(shares.len(), workers, started);
+        let parts = shares
+            .iter()
+            .map(|(name, share)| (name.clone(), share.workers));
+        self.union.begin(&parts.collect::<Vec<_>>(), started);
         let empty = Interval::new(0, self.union.is_open());
         self.sums = Some(PartSums::new(shares, &empty));
         self.next_tick = Some(SystemClock.now() + TICK_EVERY);
@@ -439,13 +441,15 @@ pub(crate) fn in_cluster(
 
 /// Prints who would make which part.
 fn print_parts(parts: &Shares, most_users: usize) -> Result<(), Failure> {
-    let segment = |part: plimsoll_load::RunPart| {
-        // As execution segments round.
-        let until = |worker: usize| most_users * worker / part.of.max(1);
-        until(part.first + part.workers) - until(part.first)
-    };
-    terminal::print(&dry_run::table(parts, "virtual users", &segment, None))
-        .map_err(|error| (Problem::caused_by(&error), K6ExitCode::Other))
+    // As execution segments round.
+    let segment = |share: plimsoll_fleet::Share| share.part_of(most_users);
+    terminal::print(&dry_run::table(
+        parts,
+        ("workers", "virtual users"),
+        &segment,
+        None,
+    ))
+    .map_err(|error| (Problem::caused_by(&error), K6ExitCode::Other))
 }
 
 /// Flags that agents need beside the archive.

@@ -7,7 +7,7 @@ use plimsoll_fleet::{FleetOutcome, Note};
 use plimsoll_model::{ByteSize, grouped};
 
 /// A line on the way.
-pub(super) fn note(note: &Note) -> String {
+pub(crate) fn note(note: &Note) -> String {
     match note {
         Note::Joined {
             agent,
@@ -24,13 +24,17 @@ pub(super) fn note(note: &Note) -> String {
             format!("goes on with {agents} {plural}")
         }
         Note::Starting { agents, spread, .. } => {
-            let plural = if *agents == 1 { "agent" } else { "agents" };
+            let start = if *agents == 1 {
+                "agent starts"
+            } else {
+                "agents start"
+            };
             let within = if spread.is_zero() {
                 String::new()
             } else {
                 format!(", together within {}", millis(*spread))
             };
-            format!("{agents} {plural} start in half a second{within}")
+            format!("{agents} {start} in half a second{within}")
         }
         Note::Lost {
             agent,

@@ -13,6 +13,7 @@ use plimsoll_report::page::Card;
 use plimsoll_report::page::{short_bytes, short_number, short_share, short_time};
 use serde_json::Value;
 
+use super::super::agents;
 use super::options::switch;
 use super::report;
 use crate::dashboard::{DashboardServer, PORT};
@@ -214,6 +215,9 @@ impl State {
         if let Some(millis) = data["state"]["testRunDurationMs"].as_f64() {
             last.at = Duration::try_from_secs_f64(millis / 1e3).unwrap_or(last.at);
         }
+        last.agents
+            .iter_mut()
+            .for_each(|agent| agent.is_over = true);
         self.has_ended = true;
     }
 }
@@ -297,7 +301,9 @@ impl RunDashboard {
         let mut picture = self.picture(&state);
         picture.progress = Some(1.0);
         if let Some(data) = &outcome.data {
-            picture.tables = report::tables(data);
+            let agents = picture.tables.drain(..1);
+            let all = agents.chain(report::tables(data));
+            picture.tables = all.collect();
         }
         let page = self.plan.export.is_some().then(|| picture.page());
         if let Some(server) = self.server {
@@ -353,7 +359,7 @@ impl RunDashboard {
             progress: (!progress.scenarios.is_empty()).then(|| share.max(by_work)),
             tiles,
             plots: kept.timeline.plots(),
-            tables: vec![scenarios(progress)],
+            tables: vec![agents::table(&progress.agents), scenarios(progress)],
         }
     }
 }

@@ -1,11 +1,14 @@
 //! The terminal view of a script: progress, requests, and a bar for each scenario.
 
+use std::cmp::Reverse;
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use plimsoll_k6::{RunProgress, ScenarioStatus};
+use plimsoll_model::AgentStanding;
 
+use super::super::agents::AgentCells;
 use crate::terminal;
 
 /// Characters of a bar.
@@ -95,6 +98,35 @@ fn lines(progress: &RunProgress, before: (u64, Duration)) -> Vec<String> {
             .iter()
             .map(|it| scenario(it, progress.at, width)),
     );
+    lines.extend(agents(&progress.agents));
+    lines
+}
+
+/// The agents of a fleet below each other; those with a state or failures first where there are many.
+fn agents(agents: &[AgentStanding]) -> Vec<String> {
+    const MOST: usize = 12;
+
+    let mut rows: Vec<_> = agents
+        .iter()
+        .map(|agent| (agent, AgentCells::new(agent)))
+        .collect();
+    if rows.len() > MOST {
+        rows.sort_by_key(|(agent, cells)| (cells.state.is_empty(), Reverse(agent.errors)));
+    }
+    let shown = rows.len().min(MOST);
+    let names = rows[..shown].iter().map(|(it, _)| it.name.chars().count());
+    let width = names.max().unwrap_or_default();
+    let lines = rows[..shown].iter().map(|(agent, cells)| {
+        let line = format!(
+            "agent {:width$} {:>9}/s {:>7} failed  p(99)={:<9} {}",
+            agent.name, cells.rate, cells.errors, cells.p99, cells.state
+        );
+        line.trim_end().to_owned()
+    });
+    let mut lines: Vec<_> = lines.collect();
+    if rows.len() > shown {
+        lines.push(format!("and {} more agents", rows.len() - shown));
+    }
     lines
 }
 
@@ -172,5 +204,37 @@ mod tests {
         ];
         let before = (200, Duration::from_millis(64_040));
         assert_eq!(lines(&progress, before), expected);
+    }
+
+    #[test]
+    fn agents_stand_below_each_other() {
+        use plimsoll_model::Bounded;
+
+        let agent = |name: &str, per_second| AgentStanding {
+            name: name.to_owned(),
+            per_second,
+            p99: Some(Bounded::exact(Duration::from_millis(12))),
+            ..AgentStanding::default()
+        };
+        let lost = AgentStanding {
+            is_lost: true,
+            errors: 3,
+            p99: None,
+            ..agent("web-two", None)
+        };
+        let lines = agents(&[agent("web1", Some(1234.0)), lost.clone()]);
+        assert_eq!(
+            lines,
+            [
+                "agent web1        1,234/s       0 failed  p(99)=12.0 ms",
+                "agent web-two         -/s       3 failed  p(99)=-         lost",
+            ]
+        );
+        let mut many = vec![agent("web1", Some(1.0)); 20];
+        many.push(lost);
+        let lines = agents(&many);
+        assert_eq!(lines.len(), 13);
+        assert!(lines[0].contains("web-two"), "{}", lines[0]);
+        assert_eq!(lines[12], "and 9 more agents");
     }
 }
