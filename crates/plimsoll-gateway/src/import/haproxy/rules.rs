@@ -62,7 +62,7 @@ impl Rules<'_, '_> {
         if let Some(backend) = to {
             let line = default.unwrap_or(section.head);
             self.lead(line, Ok(Condition::always()), &backend, &mut steps);
-        } else {
+        } else if !takes_all(&steps) {
             steps.push(Step::Actions {
                 matcher: Matcher::default(),
                 actions: vec![Action::new(
@@ -487,6 +487,13 @@ impl Rules<'_, '_> {
     }
 }
 
+/// Whether one of the steps responds to every request.
+fn takes_all(steps: &[Step]) -> bool {
+    let all = Matcher::default();
+    let is_all = |it: &Step| matches!(it, Step::Actions { matcher, .. } if *matcher == all);
+    steps.iter().any(is_all)
+}
+
 /// The most content that a request may have, where longer ones are denied.
 fn largest(words: &[String]) -> Option<String> {
     let at = words.iter().position(|it| it == "if")?;
@@ -494,7 +501,9 @@ fn largest(words: &[String]) -> Option<String> {
         [open, sample, operator, most, close]
             if open == "{" && sample == "req.body_size" && operator == "gt" && close == "}" =>
         {
-            most.parse::<u64>().ok().map(|it| format!("{it}B"))
+            most.parse::<u64>()
+                .ok()
+                .map(|it| toml_string(&format!("{it}B")))
         }
         _ => None,
     }
