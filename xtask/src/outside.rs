@@ -1,8 +1,11 @@
 //! `cargo xtask outside --from DIR`: suites that other projects wrote, run as they are against `plimsoll`.
 //!
-//! DIR holds checkouts under their repositories' names (`prism`, `stubr`, …); suites that are not there are left out.
+//! DIR holds checkouts under their repositories' names (`prism`, `stubr`, …); suites that are not there are left out. Those of
+//! applications of Debian need none, and run where they are named (`--only wordpress`).
 //! Nothing of them is committed: cases of our own cover the same ground in the normal tests. A case that fails although
 //! we are right has its reason in `differences.toml`.
+
+mod applications;
 
 mod cache_tests;
 
@@ -61,10 +64,10 @@ use crate::{Failure, Outcome};
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Directory of the checkouts, each under the name of its repository
-    #[arg(long, value_name = "DIR")]
-    from: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "only")]
+    from: Option<PathBuf>,
 
-    /// Run only these suites [default: all whose checkout is there]
+    /// Run only these suites [default: all whose checkout is there; `wordpress` and `django` need none]
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
 
@@ -243,6 +246,20 @@ const SUITES: [Suite; 30] = [
     },
 ];
 
+/// Suites that need packages of Debian in place of a checkout.
+const APPLICATIONS: [Suite; 2] = [
+    Suite {
+        name: "wordpress",
+        about: "WordPress behind php-fpm with Debian's configuration of nginx, imported: requests of a visitor and an author compared with nginx",
+        run: applications::wordpress::run,
+    },
+    Suite {
+        name: "django",
+        about: "Django's administration behind uWSGI, in the same way",
+        run: applications::django::run,
+    },
+];
+
 /// What a suite has to run with.
 struct Bench<'a> {
     /// The suite's checkout.
@@ -293,21 +310,28 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
         step::run(root, &mut cargo(&["build", "--locked"]))?;
         target.join("debug/plimsoll")
     };
-    let from = fs::canonicalize(&arguments.from)
-        .map_err(|error| format!("cannot open {}: {error}", arguments.from.display()))?;
+    let from = arguments.from.as_ref().map(|from| {
+        fs::canonicalize(from).map_err(|error| format!("cannot open {}: {error}", from.display()))
+    });
+    let from = from.transpose()?;
     let differences: Differences = toml::from_str(include_str!("outside/differences.toml"))
         .map_err(|error| format!("xtask/src/outside/differences.toml: {error}"))?;
     let mut rows = Vec::new();
     let mut unexplained = 0;
-    for suite in SUITES {
-        let checkout = from.join(suite.name);
-        let is_wanted =
-            arguments.only.is_empty() || arguments.only.iter().any(|it| it == suite.name);
-        if !is_wanted || !checkout.is_dir() {
-            continue;
-        }
-        println!("\n== {}", suite.name);
+    for suite in SUITES.iter().chain(&APPLICATIONS) {
         let scratch = target.join(format!("outside-{}", std::process::id()));
+        let is_named = arguments.only.iter().any(|it| it == suite.name);
+        let checkout = if APPLICATIONS.iter().any(|it| it.name == suite.name) {
+            Some(scratch.clone()).filter(|_| is_named)
+        } else {
+            let is_wanted = arguments.only.is_empty() || is_named;
+            let checkout = from.as_ref().map(|from| from.join(suite.name));
+            checkout.filter(|it| is_wanted && it.is_dir())
+        };
+        let Some(checkout) = checkout else {
+            continue;
+        };
+        println!("\n== {}", suite.name);
         fs::create_dir_all(&scratch).map_err(|error| error.to_string())?;
         let results = (suite.run)(&Bench {
             checkout: &checkout,
@@ -355,12 +379,12 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
         for (reason, count) in &results.skipped {
             println!("{count} skipped: {reason}");
         }
-        rows.push(row(&suite, &results, failed, different));
+        rows.push(row(suite, &results, failed, different));
     }
     if rows.is_empty() {
         return Err(format!(
             "{} holds none of: {}",
-            from.display(),
+            from.map_or_else(String::new, |it| it.display().to_string()),
             SUITES.map(|suite| suite.name).join(", ")
         )
         .into());
@@ -395,7 +419,7 @@ fn write(root: &Path, rows: &[String], differences: &Differences) -> Outcome {
     let (table, after) = rest
         .split_once(END)
         .ok_or("docs/conformance.md lacks the mark of the table's end")?;
-    let rows = SUITES.iter().filter_map(|suite| {
+    let rows = SUITES.iter().chain(&APPLICATIONS).filter_map(|suite| {
         let beginning = format!("| {} |", suite.name);
         let is_it = |row: &&str| row.starts_with(&beginning);
         let mut new = rows.iter().map(String::as_str);

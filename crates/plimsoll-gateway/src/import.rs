@@ -34,6 +34,8 @@ mod uwsgi;
 
 mod fates;
 
+mod haproxy;
+
 mod kubernetes;
 
 mod limits;
@@ -84,6 +86,7 @@ use plimsoll_formats::yaml::YamlError;
 
 pub use self::caddy::{import_caddy, is_caddyfile};
 pub use self::expressgateway::{import_expressgateway, is_expressgateway};
+pub use self::haproxy::{import_haproxy, is_haproxy};
 pub use self::kubernetes::{import_kubernetes, is_kubernetes};
 pub use self::traefik::{import_traefik, is_traefik};
 

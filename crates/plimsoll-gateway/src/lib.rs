@@ -63,6 +63,6 @@ static ALLOCATOR: plimsoll_testkit::CountingAllocator = plimsoll_testkit::Counti
 pub use crate::config::{CONNECT, GUARDS, LISTENS, PROXY, TRACES, UPSTREAMS};
 pub use crate::import::{
     ImportError, ImportNote, Imported, Include, IncludeError, import_caddy, import_expressgateway,
-    import_kubernetes, import_nginx, import_traefik, is_caddyfile, is_expressgateway,
-    is_kubernetes, is_traefik,
+    import_haproxy, import_kubernetes, import_nginx, import_traefik, is_caddyfile,
+    is_expressgateway, is_haproxy, is_kubernetes, is_traefik,
 };

@@ -32,6 +32,8 @@ mod bandwidth;
 
 mod rate_limit;
 
+mod read_content;
+
 mod request_id;
 
 mod security;
@@ -101,6 +103,8 @@ pub struct Middleware {
     /// One of these is enough: the address, a guard that [is enough](RequestGuard::is_enough), or the certificate, the password and
     /// the other guards together.
     pub any_suffices: bool,
+    /// Reads content of at most so many bytes before, for places.
+    pub read_content: Option<usize>,
     /// Changes header fields of requests.
     pub request_headers: Option<Arc<HeaderRules>>,
     /// Sends content no faster than so.
@@ -175,6 +179,9 @@ impl Middleware {
         }
         if let Some(rules) = &self.request_headers {
             action = Rc::new(header_rules::Requests::new(Arc::clone(rules), action));
+        }
+        if let Some(most) = self.read_content {
+            action = Rc::new(read_content::Reading::new(most, action));
         }
         action = self.limited(action, true);
         if self.has_guards() {

@@ -80,6 +80,8 @@ pub(crate) enum Place {
     Cookie(Box<str>),
     /// Bytes of the request's content, if its length is announced.
     RequestBytes,
+    /// The content of the request, where `read_content` reads it.
+    Content,
     /// The number of the connection.
     Connection,
     /// The name that the client requested by TLS.
@@ -181,6 +183,7 @@ impl Place {
             | Self::User
             | Self::Claim(_)
             | Self::Route
+            | Self::Content
             | Self::Upstream
             | Self::UpstreamServer
             | Self::UpstreamAddress

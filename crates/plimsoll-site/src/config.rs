@@ -233,7 +233,12 @@ fn plan(table: &mut Table<'_>, mounted: &Mounted<'_>) -> Option<SitePlan> {
         match as_text(&value) {
             Some("redirect") => plan.layout.trailing_slash = TrailingSlash::Redirect,
             Some("ignore") => plan.layout.trailing_slash = TrailingSlash::Ignore,
-            Some(_) => is_whole = value.wrong::<()>("is \"redirect\" or \"ignore\"").is_some(),
+            Some("folders") => plan.layout.trailing_slash = TrailingSlash::Folders,
+            Some("exact") => plan.layout.trailing_slash = TrailingSlash::Exact,
+            Some(_) => {
+                let known = "is \"redirect\", \"ignore\", \"folders\" or \"exact\"";
+                is_whole = value.wrong::<()>(known).is_some();
+            }
             None => is_whole = false,
         }
     }

@@ -1,11 +1,12 @@
 //! Servers of plimsoll and plain exchanges with them.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use crate::Failure;
 use crate::server::Server;
 
 /// How long a server may take for one answer before it counts as silent.
@@ -120,6 +121,68 @@ pub(super) fn request(
     head.push_str("\r\n");
     head.push_str(body.unwrap_or_default());
     raw(port, head.as_bytes(), PATIENCE)
+}
+
+/// A server as clients name it, and where it is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Origin<'a> {
+    pub(super) scheme: &'a str,
+    pub(super) host: &'a str,
+    pub(super) address: Ipv4Addr,
+    pub(super) port: u16,
+}
+
+/// Sends a request with curl, which leaves the path as it is.
+///
+/// - `request`: the method and the target, a field behind `+`, and content behind `|`.
+/// - `more`: further arguments of curl.
+pub(super) fn by_curl(
+    origin: &Origin<'_>,
+    request: &str,
+    more: &[&str],
+) -> Result<Answer, Failure> {
+    let (head, content) = match request.split_once('|') {
+        Some((head, content)) => (head, Some(content)),
+        None => (request, None),
+    };
+    let (line, field) = match head.split_once(" + ") {
+        Some((line, field)) => (line, Some(field)),
+        None => (head, None),
+    };
+    let (method, target) = line.split_once(' ').ok_or("a request has a target")?;
+    let Origin {
+        scheme,
+        host,
+        address,
+        port,
+    } = origin;
+    let mut curl = Command::new("curl");
+    curl.args(["-sk", "-i", "--raw", "--http1.1", "--path-as-is"]);
+    curl.args(["--max-time", "20", "--resolve"]);
+    curl.arg(format!("{host}:{port}:{address}"));
+    match method {
+        "HEAD" => curl.arg("--head"),
+        method => curl.args(["-X", method]),
+    };
+    if let Some(field) = field {
+        curl.args(["-H", field]);
+    }
+    if content.is_some() {
+        curl.args(["--data-binary", "@-"]);
+    }
+    curl.args(more);
+    curl.arg(format!("{scheme}://{host}:{port}{target}"));
+    curl.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = curl.spawn().map_err(|error| format!("curl: {error}"))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // It may not want all of it.
+        stdin.write_all(content.unwrap_or_default().as_bytes()).ok();
+    }
+    let output = child.wait_with_output();
+    let output = output.map_err(|error| format!("curl: {error}"))?;
+    let mut answer = Answer::default();
+    parse(&output.stdout, &mut answer);
+    Ok(answer)
 }
 
 /// Reads a response.

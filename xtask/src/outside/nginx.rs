@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::exchange::{Answer, parse};
+use super::exchange::{Answer, Origin, by_curl};
 use super::{Bench, Results};
 use crate::Failure;
 use crate::free_port::free_port;
@@ -364,51 +365,21 @@ fn start_plimsoll(
     Ok(server)
 }
 
-/// Sends a request with curl, which leaves the path as it is.
+/// Sends a request, over TLS where the deployment has it and the request does not begin with `http`.
 fn exchange(deployment: &Deployment, ports: Ports, request: &str) -> Result<Answer, Failure> {
-    let (head, content) = match request.split_once('|') {
-        Some((head, content)) => (head, Some(content)),
-        None => (request, None),
-    };
-    let (line, fields) = match head.split_once(" + ") {
-        Some((line, fields)) => (line, Some(fields)),
-        None => (head, None),
-    };
-    let is_plain = line.starts_with("http ");
-    let line = line.trim_start_matches("http ");
-    let (method, target) = line.split_once(' ').ok_or("a request has a target")?;
+    let is_plain = request.starts_with("http ");
     let (scheme, port) = if deployment.is_tls && !is_plain {
         ("https", ports.https)
     } else {
         ("http", ports.http)
     };
-    let host = deployment.host;
-    let mut curl = Command::new("curl");
-    curl.args([
-        "-sk",
-        "-i",
-        "--raw",
-        "--http1.1",
-        "--path-as-is",
-        "--max-time",
-        "20",
-    ]);
-    curl.args(["--resolve", &format!("{host}:{port}:127.0.0.1")]);
-    match method {
-        "HEAD" => curl.arg("--head"),
-        method => curl.args(["-X", method]),
+    let origin = Origin {
+        scheme,
+        host: deployment.host,
+        address: Ipv4Addr::LOCALHOST,
+        port,
     };
-    if let Some(field) = fields {
-        curl.args(["-H", field]);
-    }
-    if let Some(content) = content {
-        curl.args(["--data-binary", content]);
-    }
-    curl.arg(format!("{scheme}://{host}:{port}{target}"));
-    let output = curl.output().map_err(|error| format!("curl: {error}"))?;
-    let mut answer = Answer::default();
-    parse(&output.stdout, &mut answer);
-    Ok(answer)
+    by_curl(&origin, request.trim_start_matches("http "), &[])
 }
 
 /// What has to be the same, by name: the status, fields, and the request as the server got it or the file.

@@ -80,6 +80,8 @@ impl Application<'_> {
         let mut parameters = Keys::default();
         for given in self.scope.all(&self.name("param")) {
             let (name, value) = (given.argument(0), given.argument(1));
+            // Applications ask for the name, as WordPress does before it has addresses without `index.php`.
+            let value = value.strip_suffix("/$nginx_version").unwrap_or(value);
             let usual = own.iter().chain(USUAL).find(|(known, _)| *known == name);
             if is_read(given, notes) || usual.is_some_and(|(_, values)| values.contains(&value)) {
                 continue;

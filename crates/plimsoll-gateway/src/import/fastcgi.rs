@@ -26,7 +26,6 @@ const USUAL: Usual = &[
     ("DOCUMENT_URI", &["$document_uri", "$uri"]),
     ("DOCUMENT_ROOT", &["$document_root", "$realpath_root"]),
     ("GATEWAY_INTERFACE", &["CGI/1.1"]),
-    ("SERVER_SOFTWARE", &["nginx/$nginx_version", "nginx"]),
     ("REDIRECT_STATUS", &["200"]),
 ];
 

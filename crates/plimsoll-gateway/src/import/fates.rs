@@ -145,6 +145,7 @@ pub(super) const READ: &[(&str, &[Level])] = &[
     ("proxy_pass_request_body", ANY),
     ("proxy_http_version", ANY),
     ("proxy_request_buffering", ANY),
+    ("charset_types", ANY),
     ("proxy_intercept_errors", ANY),
     ("proxy_connect_timeout", ANY),
     ("proxy_read_timeout", ANY),

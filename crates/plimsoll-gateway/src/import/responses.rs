@@ -13,12 +13,79 @@ use super::nginx::Directive;
 use super::patterns::as_path;
 use super::proxy::prefix_expression;
 use super::rate_limit::limits;
-use super::redirects::{is_redirecting, redirect_target};
+use super::redirects::{is_redirecting, redirect_target, variable};
 use super::route::Condition;
 use super::scope::Scope;
 use super::toml::Keys;
-use super::upstreams::{bytes, duration};
+use super::upstreams::{bytes, duration, size};
 use super::variables::with_places;
+
+/// The rule by which responses of servers that say none get the character set of `charset`. Files have theirs.
+fn charset(scope: &Scope<'_>) -> Option<String> {
+    let charset = scope.last("charset")?.argument(0);
+    let is_name = |it: &str| {
+        !it.is_empty()
+            && it
+                .bytes()
+                .all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it))
+    };
+    if charset.eq_ignore_ascii_case("off") || !is_name(charset) {
+        return None;
+    }
+    let mut types = vec!["text/html".to_owned()];
+    match scope.last("charset_types") {
+        Some(given) => types.extend(given.arguments.iter().cloned()),
+        None => types.extend(CHARSET_TYPES.map(str::to_owned)),
+    }
+    let types = if types.iter().any(|it| it == "*") {
+        "[^;]+".to_owned()
+    } else {
+        let types: Vec<_> = types.iter().map(|it| regex::escape(it)).collect();
+        types.join("|")
+    };
+    let from = toml_string(&format!("^({types})$"));
+    // The value of a rewrite has no blanks.
+    let to = toml_string(&format!("{{1}};charset={charset}"));
+    Some(format!(
+        "{{ name = \"content-type\", from = {from}, to = {to} }}"
+    ))
+}
+
+/// Types beside HTML that have one unless `charset_types` has others.
+const CHARSET_TYPES: [&str; 5] = [
+    "text/xml",
+    "text/plain",
+    "text/vnd.wap.wml",
+    "application/javascript",
+    "application/rss+xml",
+];
+
+/// How much content is read ahead, if something that holds here names `$request_body`. nginx has its value where it reads the
+/// content whole, in memory.
+fn content_read(scope: &Scope<'_>) -> Option<String> {
+    fn is_named(directive: &Directive) -> bool {
+        let name = "request_body";
+        let mut arguments = directive.arguments.iter();
+        arguments.any(|it| {
+            it.split('$')
+                .skip(1)
+                .any(|it| variable(it).is_some_and(|(it, _)| it == name))
+        }) || directive.block.iter().any(is_named)
+    }
+    scope.find(|it| it.name != "server" && is_named(it))?;
+    let is_streamed = ["proxy", "fastcgi", "uwsgi"].iter().any(|it| {
+        let is_it = scope.own(&format!("{it}_pass")).is_some();
+        is_it && scope.is(&format!("{it}_request_buffering"), "off")
+    });
+    if is_streamed {
+        return None;
+    }
+    let given = scope.last("client_body_buffer_size");
+    let most = given
+        .and_then(|it| bytes(it.argument(0)))
+        .unwrap_or(16 << 10);
+    size(&most.clamp(1, 1 << 20).to_string())
+}
 
 /// What files are sent as whose type is not known.
 const UNKNOWN_TYPE: &str = "application/octet-stream";
@@ -50,7 +117,8 @@ pub(super) fn files(
         keys.set("respond", NOT_FOUND);
         return;
     };
-    if folder.argument(0).contains('$') {
+    let rest = rest_of_path(condition, folder);
+    if rest.is_none() && folder.argument(0).contains('$') {
         notes.add(
             folder,
             "responds with 404: a folder cannot depend on the request",
@@ -63,7 +131,9 @@ pub(super) fn files(
         Condition::Prefix(prefix) => prefix.trim_end_matches('/'),
         Condition::Exact(_) | Condition::Regex(_) => "",
     };
-    let root = if folder.name == "alias" {
+    let root = if let Some((_, root)) = &rest {
+        root.clone()
+    } else if folder.name == "alias" {
         if let Some((path, file)) = aliased(condition, folder.argument(0)) {
             one_file(path, file, keys);
             return;
@@ -85,7 +155,9 @@ pub(super) fn files(
     let mut files = Keys::default();
     files.text("root", &root);
     // As an expression the location is no prefix that files are looked up without.
-    if let (Condition::Regex(regex), "alias") = (condition, folder.name.as_str())
+    if let Some((prefix, _)) = &rest {
+        files.text("strip", prefix);
+    } else if let (Condition::Regex(regex), "alias") = (condition, folder.name.as_str())
         && let Some(prefix) = prefix_of(regex)
     {
         files.text("strip", &prefix);
@@ -127,7 +199,7 @@ pub(super) fn files(
         files.set("listing", "true");
     }
     if let Some(directive) = scope.own("try_files") {
-        tried_files(directive, scope, keys, notes);
+        tried_files(directive, scope, &mut files, keys, notes);
     }
     keys.set("files", files.inline());
 }
@@ -151,6 +223,72 @@ fn prefix_of(regex: &str) -> Option<String> {
     let escaped = escaped.strip_suffix(".*")?;
     let prefix = escaped.replace('\\', "");
     (prefix_expression(&prefix) == regex).then_some(prefix)
+}
+
+/// The beginning of paths and the folder of an `alias` such as `/srv/media/$1` for `^/media/(.*)$`: what the group has is all
+/// that follows the beginning, so files are looked up by it.
+fn rest_of_path(condition: &Condition<'_>, folder: &Directive) -> Option<(String, String)> {
+    let Condition::Regex(regex) = condition else {
+        return None;
+    };
+    if folder.name != "alias" {
+        return None;
+    }
+    let (root, group) = folder.argument(0).split_once('$')?;
+    if !root.starts_with('/') || !root.ends_with('/') {
+        return None;
+    }
+    let expression = regex.strip_prefix("(?-i:")?.strip_suffix(')')?;
+    let (prefix, groups) = expression.split_once('(')?;
+    let prefix = plain(prefix)?;
+    let is_one = prefix.starts_with('/') && prefix.ends_with('/') && is_one_group(groups);
+    let named = groups
+        .strip_prefix("?P<")
+        .or_else(|| groups.strip_prefix("?<"));
+    let name = named.and_then(|rest| Some(rest.split_once('>')?.0));
+    let group = group
+        .strip_prefix('{')
+        .and_then(|it| it.strip_suffix('}'))
+        .unwrap_or(group);
+    let is_it = match name {
+        Some(name) => group == name || group == "1",
+        None => group == "1" && !groups.starts_with('?'),
+    };
+    (is_one && is_it).then(|| (prefix, root.to_owned()))
+}
+
+/// Whether what follows an opening parenthesis is one group to its end.
+fn is_one_group(rest: &str) -> bool {
+    let (mut depth, mut is_escaped, mut is_in_class) = (1, false, false);
+    for (at, char) in rest.char_indices() {
+        match char {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '[' => is_in_class = true,
+            ']' => is_in_class = false,
+            '(' if !is_in_class => depth += 1,
+            ')' if !is_in_class => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return at + 1 == rest.len();
+        }
+    }
+    false
+}
+
+/// The text that an expression without anything but literal characters is for.
+fn plain(expression: &str) -> Option<String> {
+    let mut text = String::new();
+    let mut chars = expression.chars();
+    while let Some(char) = chars.next() {
+        match char {
+            '\\' => text.push(chars.next().filter(|it| !it.is_ascii_alphanumeric())?),
+            '.' | '+' | '*' | '?' | '^' | '$' | '|' | '{' | '}' | '[' | ']' => return None,
+            other => text.push(other),
+        }
+    }
+    Some(text)
 }
 
 const NOT_FOUND: &str = "{ status = 404, body = \"not found\\n\" }";
@@ -221,7 +359,13 @@ pub(super) fn media_type(file: &str) -> &'static str {
 }
 
 /// `try_files` of files: the name of a file, the folder, and what responds where there is neither.
-fn tried_files(directive: &Directive, scope: &Scope<'_>, route: &mut Keys, notes: &mut Notes) {
+fn tried_files(
+    directive: &Directive,
+    scope: &Scope<'_>,
+    files: &mut Keys,
+    route: &mut Keys,
+    notes: &mut Notes,
+) {
     let Some((last, tried)) = directive.arguments.split_last() else {
         return;
     };
@@ -231,6 +375,16 @@ fn tried_files(directive: &Directive, scope: &Scope<'_>, route: &mut Keys, notes
             directive,
             "names other than that of the path, with `.html` or as a folder, are not looked for",
         );
+    }
+    if !last.starts_with('=') {
+        // Others respond for what names no file, with slashes as they came.
+        let has = |name: &str| tried.iter().any(|it| it == name);
+        if has("$uri/") {
+            files.text("trailing_slash", "folders");
+        } else if !has("$uri/index.html") {
+            files.set("index", "[]");
+            files.text("trailing_slash", "exact");
+        }
     }
     // A named location and a script of an application take over by themselves.
     if last.starts_with('@')
@@ -359,6 +513,9 @@ fn lifetime(text: &str) -> Option<String> {
 /// Layers of the route.
 pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) {
     logs::choose(scope, keys);
+    if let Some(most) = content_read(scope).filter(|_| keys.get("proxy").is_some()) {
+        keys.text("read_content", &most);
+    }
     let mut added: Vec<(String, Vec<String>)> = Vec::new();
     let mut always: Vec<(String, Vec<String>)> = Vec::new();
     // nginx adds fields to errors by `always` alone, and never by `expires`.
@@ -411,9 +568,17 @@ pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) 
         .collect();
     // `proxy_redirect` has come before.
     let mut rules = Keys::default();
-    if let Some(rewrite) = keys.get(REWRITES).map(str::to_owned) {
-        keys.remove(REWRITES);
-        rules.set("rewrite", rewrite);
+    let rewrites = keys.get(REWRITES).map(str::to_owned);
+    keys.remove(REWRITES);
+    let charset = charset(scope).filter(|_| keys.get("proxy").is_some());
+    match (rewrites, charset) {
+        (Some(rewrites), Some(rule)) => {
+            let before = rewrites.strip_suffix(']').unwrap_or(&rewrites);
+            rules.set("rewrite", format!("{before}, {rule}]"));
+        }
+        (Some(rewrites), None) => rules.set("rewrite", rewrites),
+        (None, Some(rule)) => rules.set("rewrite", format!("[{rule}]")),
+        (None, None) => {}
     }
     if let Some(cookies) = keys.get(COOKIES).map(str::to_owned) {
         keys.remove(COOKIES);

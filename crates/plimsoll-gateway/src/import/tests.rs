@@ -233,11 +233,59 @@ fn applications_behind_fastcgi_keep_their_scripts_and_parameters() {
             "proxy = { to = \"http://127.0.0.1:9000\", protocol = \"fastcgi\", fastcgi = { script = \"/index.php\", split = \"\", root = \"/srv/app/public\" }, max_request = \"64MiB\" }",
             "fastcgi = { split = \"\", root = \"/srv\" }",
             // The text of a script is not for clients.
-            "files = { root = \"/var/www/html\" }\non_status = { 400 = { to = \"@/index.php (nginx.conf:8)\", status = \"own\" }, 404",
+            "files = { root = \"/var/www/html\", trailing_slash = \"folders\" }\non_status = { 400 = { to = \"@/index.php (nginx.conf:8)\", status = \"own\" }, 404",
             "name = \"@/index.php (nginx.conf:8)\"\ninternal = true\nproxy = { to = \"php\", response_timeout = \"300s\", idle_timeout = \"300s\", fastcgi = { index = \"index.php\", root = \"/var/www/html\", parameters = { APP_ENV = \"prod\" }, script = \"/index.php\", folders = true }",
             "[upstream.php]\nservers = [\"unix:/run/php/php-fpm.sock\"]\nprotocol = \"fastcgi\"",
         ],
         &["nginx.conf:16: fastcgi_param: left out: `$request_length` has no counterpart, so `X` is not sent"],
+    );
+}
+
+#[test]
+fn groups_that_are_the_rest_of_a_path_name_files() {
+    check(
+        "http { server { listen 80; root /srv;
+            location ~ ^/wp-content/(.*)$ { alias /var/lib/content/$1; }
+            location ~ ^/media/(?<file>.+\\.(png|jpg))$ { alias /srv/pictures/$file; }
+            location ~ ^/a\\.b/(.*)$ { alias /srv/ab/${1}; }
+            location ~ ^/two/(.*)/(.*)$ { alias /srv/two/$1; }
+            location ~ ^/any./(.*)$ { alias /srv/any/$1; }
+            location ~* ^/case/(.*)$ { alias /srv/case/$1; }
+            location ~ ^/end/(.*)$ { alias /srv/end/$1.html; }
+            location ~ ^/bare/(?:.*)$ { alias /srv/bare/$1; }
+        } }",
+        &[
+            "regex = \"(?-i:/wp-content/(.*))\"\nfiles = { root = \"/var/lib/content/\", strip = \"/wp-content/\" }",
+            "files = { root = \"/srv/pictures/\", strip = \"/media/\" }",
+            "files = { root = \"/srv/ab/\", strip = \"/a.b/\" }",
+        ],
+        &[
+            "nginx.conf:5: alias: responds with 404: a folder cannot depend on the request",
+            "nginx.conf:6: alias: responds with 404",
+            "nginx.conf:7: alias: responds with 404",
+            "nginx.conf:8: alias: responds with 404",
+            "nginx.conf:9: alias: responds with 404",
+        ],
+    );
+}
+
+#[test]
+fn what_files_try_says_which_slashes_lead_on() {
+    check(
+        "http { server { listen 80; root /srv;
+            location /a/ { try_files $uri $uri/ @app; }
+            location /b/ { index index.html; try_files $uri @app; }
+            location /c/ { try_files $uri $uri/index.html @app; }
+            location /d/ { try_files $uri $uri/ =404; }
+            location @app { proxy_pass http://127.0.0.1:1; }
+        } }",
+        &[
+            "root = \"/srv/a\", optional = true, trailing_slash = \"folders\" }",
+            "root = \"/srv/b\", optional = true, index = [], trailing_slash = \"exact\" }",
+            "root = \"/srv/c\", optional = true }",
+            "root = \"/srv/d\", optional = true }",
+        ],
+        &[],
     );
 }
 

@@ -33,6 +33,7 @@ const PLACES: &[(&str, &str, Moment)] = &[
     ("server_protocol", "{protocol}", Moment::Request),
     ("content_length", "{header:content-length}", Moment::Request),
     ("content_type", "{header:content-type}", Moment::Request),
+    ("request_body", "{content}", Moment::Request),
     ("connection", "{connection}", Moment::Request),
     ("remote_user", "{user}", Moment::Request),
     ("request_id", "{request.id}", Moment::Request),

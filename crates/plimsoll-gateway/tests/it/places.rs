@@ -242,3 +242,75 @@ fn mistakes_are_found_where_they_stand() {
         assert!(is_found, "{expected}\n{shown:#?}");
     }
 }
+
+#[test]
+fn content_is_read_ahead_for_places_and_forwarded_whole() {
+    let origin = Origin::hello();
+    let served = Served::routes(&format!(
+        r#"
+        [map.kind]
+        key = "{{content}}"
+        exact = {{ "a=1" = "one" }}
+        default = "another"
+
+        [[route]]
+        path = "/unread"
+        respond = {{ template = "<{{content}}>" }}
+
+        [[route]]
+        path = "/text"
+        read_content = "8B"
+        respond = {{ template = "<{{content}}> {{map:kind}}" }}
+
+        [[route]]
+        read_content = "8B"
+        proxy = {{ to = "http://{}", headers = {{ x-content = "{{content}}" }} }}
+        response_headers = {{ set = {{ x-kind = "{{map:kind}}", x-content = "{{content}}" }} }}
+        "#,
+        origin.address()
+    ));
+    let post = |path: &str, head: &str, content: &str| {
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n{head}\r\n\r\n{content}"
+        );
+        exchange(served.address(), request.as_bytes())
+    };
+    assert_eq!(post("/unread", "Content-Length: 3", "a=1").text(), "<>");
+    for (head, content, expected) in [
+        ("Content-Length: 3", "a=1", "<a=1> one"),
+        ("Content-Length: 8", "a=345678", "<a=345678> another"),
+        ("Content-Length: 9", "a=3456789", "<> another"),
+        (
+            "Transfer-Encoding: chunked",
+            "1\r\na\r\n2\r\n=1\r\n0\r\n\r\n",
+            "<a=1> one",
+        ),
+        (
+            "Transfer-Encoding: chunked",
+            "5\r\n12345\r\n5\r\n67890\r\n0\r\n\r\n",
+            "<> another",
+        ),
+        ("X-None: 1", "", "<> another"),
+    ] {
+        assert_eq!(
+            post("/text", head, content).text(),
+            expected,
+            "{head} {content}"
+        );
+    }
+    for (content, kept, kind) in [
+        ("a=1".to_owned(), Some("a=1"), "one"),
+        ("x".repeat(100_000), None, "another"),
+    ] {
+        let head = format!("Content-Length: {}", content.len());
+        let received = post("/on", &head, &content);
+        assert_eq!(received.field("x-content"), kept);
+        assert_eq!(received.field("x-kind"), Some(kind));
+        let head = origin.heads().pop().unwrap().to_ascii_lowercase();
+        let sent = kept.map(|it| format!("\r\nx-content: {it}\r\n"));
+        assert_eq!(head.contains("x-content"), kept.is_some(), "{head}");
+        assert!(sent.is_none_or(|it| head.contains(&it)), "{head}");
+    }
+    let read = origin.bytes_read();
+    assert!(read > 100_000, "{read}");
+}

@@ -23,6 +23,9 @@ use crate::place::{Maps, Moment};
 /// Clients that a limit keeps apart by default.
 const CLIENTS: usize = 100_000;
 
+/// The longest content that is kept for places.
+const MOST_READ: u64 = 1024 * 1024;
+
 /// Where layers are: at a listener or a route.
 pub(super) struct Placement<'p> {
     /// `listener` or `route`, which clients see of limits.
@@ -43,6 +46,7 @@ pub(super) fn compile(
 ) -> Middleware {
     let (place, identity) = (placement.name, placement.identity);
     let guards = guards(table, context, placement);
+    let read_content = read_content(table);
     let mut layer = |key| table.take_value(key);
     let request_id = layer("request_id");
     let trace = layer("trace");
@@ -92,6 +96,7 @@ pub(super) fn compile(
             Some("all") => false,
             _ => value.wrong::<()>("is \"all\" or \"any\"").is_some(),
         }),
+        read_content,
         bandwidth: bandwidth_value.and_then(bandwidth),
         compress: compress_value
             .and_then(Value::table_or_true)
@@ -526,6 +531,16 @@ fn limit_key(table: &mut Table<'_>, context: &Context<'_>) -> Option<LimitKey> {
             )),
         },
     }
+}
+
+/// `"16KiB"`; each request in flight may hold so much.
+fn read_content(table: &mut Table<'_>) -> Option<usize> {
+    let most = table.bytes("read_content")?;
+    if most == 0 || most > MOST_READ {
+        table.wrong("`read_content` is 1 byte to 1 MiB", None);
+        return None;
+    }
+    usize::try_from(most).ok()
 }
 
 /// `{ rate = "1MiB", after = "10MiB" }`.

@@ -20,6 +20,10 @@ use crate::counters::WorkerCounters;
 /// more than that and one read. Trailer fields are its last frame.
 #[derive(Debug)]
 pub struct RequestBody {
+    /// Content that was read ahead, before that of the source.
+    ahead: VecDeque<Bytes>,
+    /// Trailers that came behind that.
+    trailers: Option<HeaderMap>,
     source: Source,
     withheld: WithheldTrailers,
 }
@@ -106,6 +110,8 @@ impl RequestBody {
     /// No content.
     pub fn empty() -> Self {
         Self {
+            ahead: VecDeque::new(),
+            trailers: None,
             source: Source::Empty,
             withheld: WithheldTrailers::default(),
         }
@@ -122,10 +128,44 @@ impl RequestBody {
         (
             BodySender(Rc::clone(&channel)),
             Self {
+                ahead: VecDeque::new(),
+                trailers: None,
                 source: Source::Channel(channel),
                 withheld: WithheldTrailers::default(),
             },
         )
+    }
+
+    /// Reads content ahead, which its reader gets all the same. What was read, if that is all and no more than so many bytes.
+    pub(crate) async fn read_ahead(&mut self, most: usize) -> Option<Bytes> {
+        let (mut pieces, mut bytes) = (VecDeque::new(), 0);
+        let is_whole = loop {
+            match std::future::poll_fn(|cx| Pin::new(&mut *self).poll_frame(cx)).await {
+                None => break true,
+                // Its reader finds the same error.
+                Some(Err(_)) => break false,
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(piece) => {
+                        bytes += piece.len();
+                        pieces.push_back(piece);
+                        if bytes > most {
+                            break false;
+                        }
+                    }
+                    // They are the last frame.
+                    Err(frame) => {
+                        self.trailers = frame.into_trailers().ok();
+                        break true;
+                    }
+                },
+            }
+        };
+        let whole = is_whole.then(|| match pieces.make_contiguous() {
+            [one] => one.clone(),
+            several => several.concat().into(),
+        });
+        self.ahead = pieces;
+        whole
     }
 
     /// The same content without these trailers either.
@@ -144,11 +184,20 @@ impl Body for RequestBody {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let Self { source, withheld } = self.get_mut();
-        let Source::Channel(channel) = source else {
-            return Poll::Ready(None);
+        let Self {
+            ahead,
+            trailers,
+            source,
+            withheld,
+        } = self.get_mut();
+        if let Some(piece) = ahead.pop_front() {
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
+        let mut polled = match (trailers.take(), source) {
+            (Some(trailers), _) => Poll::Ready(Some(Ok(Frame::trailers(trailers)))),
+            (None, Source::Channel(channel)) => channel.borrow_mut().poll_frame(cx),
+            (None, Source::Empty) => return Poll::Ready(None),
         };
-        let mut polled = channel.borrow_mut().poll_frame(cx);
         if let Poll::Ready(Some(Ok(frame))) = &mut polled
             && let Some(trailers) = frame.trailers_mut()
         {
@@ -158,6 +207,9 @@ impl Body for RequestBody {
     }
 
     fn is_end_stream(&self) -> bool {
+        if !self.ahead.is_empty() || self.trailers.is_some() {
+            return false;
+        }
         match &self.source {
             Source::Empty => true,
             Source::Channel(channel) => {
@@ -168,11 +220,12 @@ impl Body for RequestBody {
     }
 
     fn size_hint(&self) -> SizeHint {
+        let ahead: usize = self.ahead.iter().map(Bytes::len).sum();
         match &self.source {
-            Source::Empty => SizeHint::with_exact(0),
+            Source::Empty => SizeHint::with_exact(ahead as u64),
             Source::Channel(channel) => {
                 let channel = channel.borrow();
-                let laid_up = channel.bytes as u64;
+                let laid_up = (channel.bytes + ahead) as u64;
                 channel
                     .left
                     .map_or_else(SizeHint::new, |left| SizeHint::with_exact(laid_up + left))
@@ -351,6 +404,59 @@ mod tests {
             Poll::Ready(Some(Ok(frame))) => frame.into_data().ok(),
             _ => None,
         }
+    }
+
+    /// What reading ahead comes to, with all that is there.
+    fn read_ahead(body: &mut RequestBody, most: usize) -> Option<Bytes> {
+        let mut reading = Box::pin(body.read_ahead(most));
+        match reading
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+        {
+            Poll::Ready(read) => read,
+            Poll::Pending => panic!("there is enough to read"),
+        }
+    }
+
+    #[test]
+    fn content_that_was_read_ahead_comes_whole() {
+        let trailers =
+            || HeaderMap::from_iter([(HeaderName::from_static("x-sum"), "5".parse().unwrap())]);
+        let (sender, mut body) = RequestBody::channel(None);
+        sender.push_slice(b"hello");
+        sender.push(Bytes::from(vec![b'x'; JOINED]));
+        sender.end(Ok(Some(trailers())));
+        let whole = read_ahead(&mut body, JOINED + 5).unwrap();
+        assert_eq!(whole.len(), JOINED + 5);
+        assert!(!body.is_end_stream());
+        assert_eq!(frame(&mut body).unwrap(), "hello");
+        assert_eq!(frame(&mut body).unwrap().len(), JOINED);
+        let mut cx = Context::from_waker(Waker::noop());
+        let Poll::Ready(Some(Ok(last))) = Pin::new(&mut body).poll_frame(&mut cx) else {
+            panic!("the trailers are lost");
+        };
+        assert_eq!(last.into_trailers().unwrap(), trailers());
+        assert!(body.is_end_stream());
+
+        // More than is wanted stays in order, with the length that was announced.
+        let (sender, mut body) = RequestBody::channel(Some(12));
+        sender.push_slice(b"hello ");
+        assert_eq!(read_ahead(&mut body, 5), None);
+        assert_eq!(body.size_hint().exact(), Some(12));
+        sender.push_slice(b"world!");
+        sender.end(Ok(None));
+        assert_eq!(frame(&mut body).unwrap(), "hello ");
+        assert_eq!(frame(&mut body).unwrap(), "world!");
+        assert!(body.is_end_stream());
+
+        // What breaks off breaks off for the reader too.
+        let (sender, mut body) = RequestBody::channel(None);
+        sender.push_slice(b"hel");
+        drop(sender);
+        assert_eq!(read_ahead(&mut body, 5), None);
+        assert_eq!(frame(&mut body).unwrap(), "hel");
+        let broken = Pin::new(&mut body).poll_frame(&mut cx);
+        assert!(matches!(broken, Poll::Ready(Some(Err(BodyError::Closed)))));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http_body::Body;
 use plimsoll_wire::http::FieldList;
@@ -92,6 +93,8 @@ pub(crate) struct Notes {
     pub(crate) upstream: Option<UpstreamNote>,
     /// Routes and paths that it was led to after the first.
     pub(crate) led: Vec<Arc<str>>,
+    /// Its content, where a layer has read it ahead.
+    pub(crate) content: Option<Bytes>,
     /// Its content, while guards check the request of which one is enough.
     pub(crate) apart: Option<Rc<ContentApart>>,
 }
@@ -255,6 +258,18 @@ impl OwnedRequest {
     /// Bytes of its content, as [`Request::content_length`].
     pub fn content_length(&self) -> Option<u64> {
         self.content.length
+    }
+
+    /// Reads content of at most so many bytes, for places. Whoever takes the content gets it all the same.
+    pub(crate) async fn read_ahead(&self, most: usize) {
+        let source = self.content.source.take();
+        let ContentSource::Kept(mut body) = source else {
+            self.content.source.replace(source);
+            return;
+        };
+        let read = body.read_ahead(most).await;
+        self.content.source.replace(ContentSource::Kept(body));
+        self.content.latest().notes.borrow_mut().content = read;
     }
 
     /// Notes for the log where the request was forwarded to.

@@ -10,7 +10,7 @@ use super::time::TimeForm;
 use super::{Moment, Place, Unit};
 
 /// Places with a fixed name, in the order of the documentation.
-static FIXED: [(&str, Place); 54] = [
+static FIXED: [(&str, Place); 55] = [
     ("client", Place::Client),
     ("client.port", Place::ClientPort),
     ("peer", Place::Peer),
@@ -27,6 +27,7 @@ static FIXED: [(&str, Place); 54] = [
     ("request.line", Place::RequestLine),
     ("protocol", Place::Protocol),
     ("request.bytes", Place::RequestBytes),
+    ("content", Place::Content),
     ("connection", Place::Connection),
     ("tls.sni", Place::ServerName),
     ("tls.version", Place::TlsVersion),

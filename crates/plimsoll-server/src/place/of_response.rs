@@ -22,6 +22,7 @@ impl Values for Notes {
                 let trace = self.trace.map(|note| format!("{:032x}", note.trace));
                 optional(trace.as_deref().map(str::as_bytes), out)
             }
+            Place::Content => optional(self.content.as_deref(), out),
             Place::User => optional(self.user.as_deref().map(str::as_bytes), out),
             Place::Claim(name) => {
                 let claims = self.claims.as_ref();

@@ -30,6 +30,11 @@ pub enum TrailingSlash {
     Redirect,
     /// Both paths are answered alike.
     Ignore,
+    /// Clients are sent to the path of a folder with its slash, whatever is in it; the path of a file with a slash names
+    /// nothing.
+    Folders,
+    /// Only the path of a folder with a slash names it, and only that of a file without one; nobody is sent anywhere.
+    Exact,
 }
 
 impl Default for Layout {
@@ -86,6 +91,10 @@ impl Layout {
     fn named(&self, tree: &dyn Tree, path: &SitePath) -> io::Result<Option<Resolved>> {
         let name = &path.joined;
         let redirects = self.trailing_slash == TrailingSlash::Redirect;
+        let has_one_path = matches!(
+            self.trailing_slash,
+            TrailingSlash::Folders | TrailingSlash::Exact
+        );
         let file = |name: &str, file| {
             if path.has_gaps || (path.has_slash && redirects) {
                 Resolved::Redirect(format!("/{}", escaped(&path.joined)))
@@ -95,10 +104,13 @@ impl Layout {
         };
         let entry = found(tree, name)?;
         if let Some(TreeEntry::File(entry)) = entry {
-            return Ok(Some(file(name, entry)));
+            let is_named = !(has_one_path && path.has_slash);
+            return Ok(is_named.then(|| file(name, entry)));
         }
         let is_directory = entry.is_some();
-        let is_page = self.clean_urls && !name.is_empty() && (!path.has_slash || !is_directory);
+        let is_page = self.clean_urls
+            && !name.is_empty()
+            && (!path.has_slash || !(is_directory || has_one_path));
         if is_page {
             let page = format!("{name}.html");
             if let Some(TreeEntry::File(entry)) = found(tree, &page)? {
@@ -108,11 +120,16 @@ impl Layout {
         if !is_directory {
             return Ok(None);
         }
-        let index = self.index(tree, name)?;
-        if index.is_none() && !self.listing {
+        let (is_bare, slashes) = (!path.has_slash, self.trailing_slash);
+        if is_bare && slashes == TrailingSlash::Exact {
             return Ok(None);
         }
-        if path.has_gaps || (!path.has_slash && redirects) {
+        let leads_to_slash = is_bare && slashes == TrailingSlash::Folders;
+        let index = self.index(tree, name)?;
+        if index.is_none() && !self.listing && !leads_to_slash {
+            return Ok(None);
+        }
+        if path.has_gaps || (is_bare && redirects) || leads_to_slash {
             let slash = if name.is_empty() { "" } else { "/" };
             return Ok(Some(Resolved::Redirect(format!(
                 "/{}{slash}",
@@ -266,6 +283,28 @@ mod tests {
             ("/.git/config", "file .git/config"),
         ] {
             assert_eq!(resolved(&plain, raw), expected, "{raw}");
+        }
+        let folders = Layout {
+            trailing_slash: TrailingSlash::Folders,
+            ..Layout::default()
+        };
+        let exact = Layout {
+            trailing_slash: TrailingSlash::Exact,
+            ..Layout::default()
+        };
+        for (raw, of_folders, of_exact) in [
+            ("/", "file index.html", "file index.html"),
+            ("/about.html", "file about.html", "file about.html"),
+            ("/about.html/", "nothing", "nothing"),
+            ("/about/", "nothing", "nothing"),
+            ("/docs", "to /docs/", "nothing"),
+            ("/docs/", "file docs/index.html", "file docs/index.html"),
+            ("/empty", "to /empty/", "nothing"),
+            ("/empty/", "nothing", "nothing"),
+            ("/.git", "nothing", "nothing"),
+        ] {
+            assert_eq!(resolved(&folders, raw), of_folders, "{raw}");
+            assert_eq!(resolved(&exact, raw), of_exact, "{raw}");
         }
         let fallback = Layout {
             fallback: Some("index.html".to_owned()),

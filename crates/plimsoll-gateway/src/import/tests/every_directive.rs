@@ -123,6 +123,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("proxy_pass_request_body", "proxy_pass_request_body off;"),
     ("proxy_http_version", "proxy_http_version 2;"),
     ("proxy_request_buffering", "proxy_request_buffering on;"),
+    ("charset_types", "charset utf-8; charset_types text/css;"),
     (
         "proxy_intercept_errors",
         "root /elsewhere; error_page 502 /50x.html; proxy_intercept_errors on;",

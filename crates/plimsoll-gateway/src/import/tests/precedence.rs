@@ -127,7 +127,7 @@ fn rules_of_a_named_location_hold_for_those_whom_try_files_leads_there() {
         "root /srv; location / { try_files $uri @app; }
         location @app { deny all; proxy_pass http://127.0.0.1:1; }",
         &[
-            "prefix = \"/\"\nfiles = { root = \"/srv\" }\non_status = { 400 = { to = \"@app (nginx.conf:2)\", status = \"own\" }, 404 = { to = \"@app (nginx.conf:2)\", status = \"own\" }, 405 = ",
+            "prefix = \"/\"\nfiles = { root = \"/srv\", index = [], trailing_slash = \"exact\" }\non_status = { 400 = { to = \"@app (nginx.conf:2)\", status = \"own\" }, 404 = { to = \"@app (nginx.conf:2)\", status = \"own\" }, 405 = ",
             "name = \"@app (nginx.conf:2)\"\ninternal = true\nrespond = { status = 403",
         ],
         &[],

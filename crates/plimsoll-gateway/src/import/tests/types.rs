@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::imported;
+use super::{check, imported};
 use crate::import::fates::READ;
 
 /// A site with directives of `http` and of its location.
@@ -113,4 +113,26 @@ fn the_table_for_people_denies_nothing_that_is_translated() {
         .iter()
         .filter(|name| READ.iter().any(|(known, _)| known == *name) && !closing.contains(name));
     assert_eq!(wrong.collect::<Vec<_>>(), Vec::<&&str>::new());
+}
+
+#[test]
+fn servers_that_name_no_character_set_get_that_of_the_file() {
+    check(
+        "http { server { listen 80; charset utf-8;
+            location /a/ { proxy_pass http://127.0.0.1:1; }
+            location /b/ { uwsgi_pass 127.0.0.1:2; charset_types text/css; }
+            location /c/ { proxy_pass http://127.0.0.1:1/; proxy_redirect http://a.test/ /; charset off; }
+            location /d/ { root /srv; }
+        } }",
+        &[
+            "prefix = \"/a/\"",
+            r#"{ name = "content-type", from = "^(text/html|text/xml|text/plain|text/vnd\\.wap\\.wml|application/javascript|application/rss\\+xml)$", to = "{1};charset=utf-8" }] }"#,
+            "prefix = \"/b/\"",
+            r#"response_headers = { rewrite = [{ name = "content-type", from = "^(text/html|text/css)$", to = "{1};charset=utf-8" }] }"#,
+            "prefix = \"/c/\"",
+            "to = \"/\" }] }\n",
+            "prefix = \"/d/\"\nfiles = { root = \"/srv/d\", optional = true }\n",
+        ],
+        &["nginx.conf:4: charset: left out"],
+    );
 }

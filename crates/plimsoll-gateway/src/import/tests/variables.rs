@@ -167,3 +167,31 @@ fn a_guard_that_places_read_otherwise_closes_what_it_guards() {
         assert!(!imported.toml.contains("proxy = "), "{}", imported.toml);
     }
 }
+
+#[test]
+fn content_is_read_where_something_names_it() {
+    check(
+        "http {
+            log_format bodies '$request_body';
+            server { listen 80;
+                location /a/ { proxy_pass http://127.0.0.1:1; add_header X-Body $request_body always; client_body_buffer_size 2k; }
+                location /b/ { proxy_pass http://127.0.0.1:1; access_log /var/log/bodies.log bodies; }
+                location /c/ { proxy_pass http://127.0.0.1:1; proxy_request_buffering off; }
+                location /f/ { fastcgi_pass 127.0.0.1:9; fastcgi_request_buffering off; fastcgi_param SCRIPT_FILENAME /srv/x.php; }
+                location /d/ { return 200 \"$request_body\"; }
+            }
+        }",
+        &[
+            "prefix = \"/a/\"",
+            "read_content = \"2KiB\"\nresponse_headers = { rewrite = [",
+            "add = { X-Body = \"{content}\" } }",
+            "prefix = \"/b/\"",
+            "read_content = \"16KiB\"",
+            "prefix = \"/c/\"\n",
+            "max_request = \"1MiB\" }\nresponse_headers",
+            "root = \"/srv\" }, max_request = \"1MiB\" }\n\n",
+            "prefix = \"/d/\"\nrespond = { status = 200, template = \"{content}\" }",
+        ],
+        &[],
+    );
+}

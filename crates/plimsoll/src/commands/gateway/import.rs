@@ -1,4 +1,4 @@
-//! `plimsoll gateway import`: configurations of nginx, Caddy, Traefik, Kubernetes and ExpressGateway as those of `plimsoll up`.
+//! `plimsoll gateway import`: configurations of nginx, Caddy, Traefik, HAProxy, Kubernetes and ExpressGateway as those of `plimsoll up`.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -6,8 +6,8 @@ use std::path::{Component, Path, PathBuf};
 
 use plimsoll_gateway::{
     ImportError, ImportNote, Imported, Include, import_caddy, import_expressgateway,
-    import_kubernetes, import_nginx, import_traefik, is_caddyfile, is_expressgateway,
-    is_kubernetes, is_traefik,
+    import_haproxy, import_kubernetes, import_nginx, import_traefik, is_caddyfile,
+    is_expressgateway, is_haproxy, is_kubernetes, is_traefik,
 };
 use plimsoll_model::counted;
 
@@ -15,10 +15,10 @@ use crate::exit::Exit;
 use crate::problem::{Failed, Problem};
 use crate::terminal;
 
-/// Translate a configuration of nginx, Caddy, Traefik, Kubernetes (Ingress) or ExpressGateway to one for `plimsoll up` and report what is left out
+/// Translate a configuration of nginx, Caddy, Traefik, HAProxy, Kubernetes (Ingress) or ExpressGateway to one for `plimsoll up` and report what is left out
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Configuration of nginx or Caddy, whose `include` and `import` are relative to its folder, of Traefik (a dynamic configuration in YAML, or a compose file with labels), manifests of Kubernetes with an Ingress, or of ExpressGateway (TOML)
+    /// Configuration of nginx or Caddy, whose `include` and `import` are relative to its folder, of Traefik (a dynamic configuration in YAML, or a compose file with labels), of HAProxy, manifests of Kubernetes with an Ingress, or of ExpressGateway (TOML)
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
@@ -37,6 +37,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
         import_kubernetes(&shown, &text).map_err(|error| not_one(&error))?
     } else if is_traefik(&text) {
         import_traefik(&shown, &text).map_err(|error| not_one(&error))?
+    } else if is_haproxy(&text) {
+        import_haproxy(&shown, &text).map_err(|error| not_one(&error))?
     } else if is_caddyfile(&shown, &text) {
         with_files(&args.file, |include| import_caddy(&shown, &text, include))?
     } else {

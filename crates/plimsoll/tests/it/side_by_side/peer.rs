@@ -37,7 +37,7 @@ impl Peer {
             Self::Nginx => Some("site.conf"),
             Self::Traefik => Some("traefik.yml"),
             Self::Caddy => Some("Caddyfile"),
-            Self::HaProxy => None,
+            Self::HaProxy => Some("haproxy.cfg"),
         }
     }
 

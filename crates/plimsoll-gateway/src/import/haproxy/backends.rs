@@ -1,0 +1,305 @@
+//! The servers of a `backend` or a `listen`.
+
+use std::rc::Rc;
+
+use plimsoll_model::document::toml_string;
+
+use super::super::Notes;
+use super::super::nginx::Directive;
+use super::super::toml::Keys;
+use super::super::upstreams::UpstreamText;
+use super::values::{after, has, time};
+use super::{Section, left_out};
+
+/// Options of a server that are read, with the arguments that follow each.
+const READ: [(&str, usize); 22] = [
+    ("weight", 1),
+    ("backup", 0),
+    ("check", 0),
+    ("inter", 1),
+    ("fastinter", 1),
+    ("downinter", 1),
+    ("fall", 1),
+    ("rise", 1),
+    ("ssl", 0),
+    ("verify", 1),
+    ("ca-file", 1),
+    ("sni", 1),
+    ("check-sni", 1),
+    ("check-ssl", 0),
+    ("cookie", 1),
+    ("send-proxy", 0),
+    ("send-proxy-v2", 0),
+    ("disabled", 0),
+    ("alpn", 1),
+    ("on-marked-down", 1),
+    ("resolvers", 1),
+    ("init-addr", 1),
+];
+
+/// The upstream of a section with servers; `None` if there is none that can be reached.
+pub(super) fn upstream(section: &Section<'_>, notes: &mut Notes) -> Option<UpstreamText> {
+    let mut servers = Vec::new();
+    let mut tls = Keys::default();
+    let mut checked = None;
+    let default = section.last("default-server");
+    for server in section.all("server") {
+        let with_default = merged(server, default);
+        report(&with_default, server, notes);
+        let Some(url) = url(&with_default, section.is_tcp) else {
+            let address = server.argument(1);
+            notes.add(
+                server,
+                format!("left out: `{address}` is no address with a port; HAProxy would have sent requests to it"),
+            );
+            continue;
+        };
+        if has(&with_default, "ssl") {
+            secure(&with_default, &mut tls, notes);
+        }
+        if has(&with_default, "check") {
+            checked = Some(with_default.clone());
+        }
+        let mut keys = Keys::default();
+        keys.text("url", &url);
+        let weight = after(&with_default, "weight").filter(|it| *it != "1");
+        let weight = weight.and_then(|it| it.parse::<u32>().ok());
+        if has(&with_default, "disabled") {
+            keys.set("weight", "0");
+        } else if let Some(weight) = weight {
+            keys.set("weight", weight.to_string());
+        }
+        if has(&with_default, "backup") {
+            keys.set("backup", "true");
+        }
+        let is_plain = keys.pairs().count() == 1;
+        servers.push(if is_plain {
+            toml_string(&url)
+        } else {
+            keys.inline()
+        });
+    }
+    if servers.is_empty() {
+        return None;
+    }
+    let mut keys = Keys::default();
+    keys.set("servers", format!("[{}]", servers.join(", ")));
+    balance(section, &mut keys, notes);
+    if !tls.is_empty() {
+        keys.set("tls", tls.inline());
+    }
+    if let Some(value) = section.timeout("connect") {
+        keys.text("connect_timeout", &value);
+    }
+    if let Some(server) = &checked {
+        health(section, server, &mut keys, notes);
+    }
+    if !section.is_tcp {
+        requests(section, &mut keys, notes);
+    }
+    let mut text = String::new();
+    keys.lines(&mut text);
+    Some(UpstreamText {
+        name: section.name().to_owned(),
+        keys: text,
+        file: Rc::clone(&section.head.file),
+        line: section.head.line,
+    })
+}
+
+/// Keys that are for requests alone.
+fn requests(section: &Section<'_>, keys: &mut Keys, notes: &mut Notes) {
+    if let Some(value) = section.timeout("server") {
+        keys.text("response_timeout", &value);
+        keys.text("idle_timeout", &value);
+    }
+    if let Some(retries) = section.last("retries").map(|it| it.argument(0)) {
+        if retries.parse::<u32>().is_ok() {
+            keys.set("retry", format!("{{ retries = {retries} }}"));
+        }
+    }
+    let Some(cookie) = section.last("cookie") else {
+        return;
+    };
+    if has(cookie, "insert") {
+        keys.text("sticky", cookie.argument(0));
+        return;
+    }
+    left_out(
+        cookie,
+        "sent clients to the server that a cookie of the application names",
+        notes,
+    );
+}
+
+/// A server with the options of `default-server` behind its own.
+fn merged(server: &Directive, default: Option<&Directive>) -> Directive {
+    let mut merged = server.clone();
+    let options = default.map_or(&[][..], |it| &it.arguments);
+    merged.arguments.extend(options.iter().cloned());
+    merged
+}
+
+/// Notes the options that nothing is made of.
+fn report(merged: &Directive, server: &Directive, notes: &mut Notes) {
+    let mut at = 2;
+    while let Some(option) = merged.arguments.get(at) {
+        at += 1;
+        match READ.iter().find(|(name, _)| name == option) {
+            Some((_, count)) => at += count,
+            None if option == "maxconn" => {
+                notes.add(
+                    server,
+                    "`maxconn` is left out: HAProxy would have queued more requests than that; `connections` of the upstream is for each worker, `concurrency` finds a limit by itself",
+                );
+                at += 1;
+            }
+            None => {
+                notes.add(
+                    server,
+                    format!(
+                        "`{option}` is left out: there is no counterpart for this option of HAProxy"
+                    ),
+                );
+                // Its value, if it has one.
+                let known = |it: &String| READ.iter().any(|(name, _)| name == it);
+                if merged.arguments.get(at).is_some_and(|it| !known(it)) {
+                    at += 1;
+                }
+            }
+        }
+    }
+}
+
+fn url(server: &Directive, is_tcp: bool) -> Option<String> {
+    let address = server.argument(1);
+    let address = address.strip_prefix("ipv4@").unwrap_or(address);
+    if let Some(path) = address
+        .strip_prefix("unix@")
+        .or_else(|| address.starts_with('/').then_some(address))
+    {
+        return Some(format!("unix:{path}"));
+    }
+    let is_secure = has(server, "ssl");
+    let scheme = match (is_tcp, is_secure) {
+        (true, false) => "tcp",
+        (true, true) => return None,
+        (false, true) => "https",
+        (false, false) => "http",
+    };
+    let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
+    let port = match port {
+        "" if is_secure => "443",
+        "" if !is_tcp => "80",
+        port => port,
+    };
+    port.parse::<u16>().ok().filter(|it| *it > 0)?;
+    let is_host = |it: u8| it.is_ascii_alphanumeric() || b"-._:[]".contains(&it);
+    (!host.is_empty() && host.bytes().all(is_host)).then(|| format!("{scheme}://{host}:{port}"))
+}
+
+/// `tls` of the upstream: that of its last server.
+fn secure(server: &Directive, tls: &mut Keys, notes: &mut Notes) {
+    if let Some(file) = after(server, "ca-file").filter(|it| !it.starts_with('@')) {
+        tls.text("ca", file);
+    } else if after(server, "verify") != Some("required") {
+        tls.set("insecure", "true");
+    }
+    let Some(sni) = after(server, "sni") else {
+        return;
+    };
+    match sni.strip_prefix("str(").and_then(|it| it.strip_suffix(')')) {
+        Some(name) => tls.text("server_name", name),
+        None => notes.add(
+            server,
+            format!("`sni {sni}` is left out: servers are asked for the name of their URL"),
+        ),
+    }
+}
+
+fn balance(section: &Section<'_>, keys: &mut Keys, notes: &mut Notes) {
+    let Some(balance) = section.last("balance") else {
+        return;
+    };
+    let (name, by) = match balance.argument(0) {
+        "roundrobin" | "static-rr" => return,
+        "leastconn" => ("least_connections", None),
+        "random" => ("random", None),
+        "source" => ("ring_hash", Some("source".to_owned())),
+        "uri" => ("ring_hash", Some("path".to_owned())),
+        "url_param" => (
+            "ring_hash",
+            Some(format!("{{query:{}}}", balance.argument(1))),
+        ),
+        other => match other
+            .strip_prefix("hdr(")
+            .and_then(|it| it.strip_suffix(')'))
+        {
+            Some(name) => (
+                "ring_hash",
+                Some(format!("header:{}", name.to_ascii_lowercase())),
+            ),
+            None => {
+                left_out(balance, "chosen servers in this way", notes);
+                return;
+            }
+        },
+    };
+    keys.text("balance", name);
+    if let Some(by) = by {
+        keys.text("by", &by);
+    }
+}
+
+/// `health` by the checks of a server.
+fn health(section: &Section<'_>, server: &Directive, keys: &mut Keys, notes: &mut Notes) {
+    let mut health = Keys::default();
+    let http = section.option("httpchk").filter(|_| !section.is_tcp);
+    match http {
+        None => health.text("kind", "tcp"),
+        Some(option) => {
+            let words = option.arguments.get(1..).unwrap_or_default();
+            let (method, path) = match words {
+                [] => ("OPTIONS", "/"),
+                [path] => ("OPTIONS", path.as_str()),
+                [method, path, ..] => (method.as_str(), path.as_str()),
+            };
+            let mut method = method.to_owned();
+            let mut path = path.to_owned();
+            for check in section.all("http-check") {
+                match check.argument(0) {
+                    "send" => {
+                        if let Some(given) = after(check, "meth") {
+                            given.clone_into(&mut method);
+                        }
+                        if let Some(given) = after(check, "uri") {
+                            given.clone_into(&mut path);
+                        }
+                    }
+                    "expect" => match (check.argument(1), check.argument(2).parse::<u16>()) {
+                        ("status", Ok(status)) => health.set("status", status.to_string()),
+                        _ => left_out(check, "expected this of checks", notes),
+                    },
+                    _ => left_out(check, "made checks in this way", notes),
+                }
+            }
+            if method != "GET" {
+                health.text("method", &method);
+            }
+            health.text("path", &path);
+        }
+    }
+    for (key, option) in [("interval", "inter")] {
+        if let Some(value) = after(server, option).and_then(time) {
+            health.text(key, &value);
+        }
+    }
+    for (key, option, usual) in [("unhealthy", "fall", "3"), ("healthy", "rise", "2")] {
+        if let Some(count) = after(server, option).filter(|it| *it != usual) {
+            if count.parse::<u32>().is_ok() {
+                health.set(key, count);
+            }
+        }
+    }
+    keys.set("health", health.inline());
+}

@@ -1,0 +1,214 @@
+//! `bind`, and frontends of TCP.
+
+use std::fmt::Write as _;
+
+use plimsoll_model::document::toml_string;
+
+use super::super::Notes;
+use super::super::nginx::Directive;
+use super::super::toml::Keys;
+use super::conditions::Acls;
+use super::values::{after, has};
+use super::{Model, Section, left_out};
+
+/// Options of `bind` that are read, or that change nothing.
+const READ: [&str; 13] = [
+    "ssl",
+    "crt",
+    "alpn",
+    "accept-proxy",
+    "ca-file",
+    "verify",
+    "name",
+    "mode",
+    "v4v6",
+    "process",
+    "thread",
+    "user",
+    "group",
+];
+
+/// Writes the listeners of a frontend of HTTP; their names.
+pub(super) fn http(section: &Section<'_>, head: &mut String, notes: &mut Notes) -> Vec<String> {
+    let mut names = Vec::new();
+    for bind in section.all("bind") {
+        for address in bind.argument(0).split(',') {
+            let Some(mut keys) = listener(address, bind, notes) else {
+                continue;
+            };
+            let name = format!("{}-{}", section.name(), names.len() + 1);
+            keys.text("name", &name);
+            let alpn = after(bind, "alpn");
+            if alpn.is_some_and(|it| !it.split(',').any(|it| it == "h2")) {
+                keys.set("http2", "false");
+            }
+            head.push_str("\n[[listen]]\n");
+            keys.lines(head);
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Writes the listeners of a frontend of TCP.
+pub(super) fn tcp(section: &Section<'_>, model: &Model<'_>, head: &mut String, notes: &mut Notes) {
+    let acls = Acls::of(&section.lines);
+    let mut routes = Vec::new();
+    let mut proxied = None;
+    let mut target = |name: &str| {
+        let backend = model.backend(name)?;
+        if !model.has_servers(&backend) {
+            return None;
+        }
+        let sends = |word: &str| backend.all("server").any(|it| has(it, word));
+        if sends("send-proxy-v2") {
+            proxied = Some("v2");
+        } else if sends("send-proxy") {
+            proxied = Some("v1");
+        }
+        Some(toml_string(backend.name()))
+    };
+    for line in section.all("use_backend") {
+        let (words, condition) = acls.split(&line.arguments);
+        let to = words.first().and_then(|name| target(name));
+        let names = condition.ok().and_then(|it| it.names());
+        match (to, names) {
+            (Some(to), Some(names)) => {
+                let names: Vec<_> = names.iter().map(|it| toml_string(it)).collect();
+                routes.push(format!("{{ sni = [{}], to = {to} }}", names.join(", ")));
+            }
+            _ => left_out(
+                line,
+                "sent these connections to that backend: those of TCP are routed by the name that clients of TLS request",
+                notes,
+            ),
+        }
+    }
+    let default = match section.last("default_backend") {
+        Some(line) => target(line.argument(0)),
+        None if section.is_listen() => target(section.name()),
+        None => None,
+    };
+    if default.is_none() && routes.is_empty() {
+        notes.add(section.head, "left out: no server of it is known");
+        return;
+    }
+    let mut table = Keys::default();
+    if let Some(to) = default {
+        table.set("to", to);
+    }
+    if !routes.is_empty() {
+        table.set("routes", format!("[{}]", routes.join(", ")));
+    }
+    if let Some(version) = proxied {
+        table.text("proxy_protocol", version);
+    }
+    if let Some(time) = section.timeout("client") {
+        table.text("idle_timeout", &time);
+    }
+    for bind in section.all("bind") {
+        for address in bind.argument(0).split(',') {
+            let Some(keys) = listener(address, bind, notes) else {
+                continue;
+            };
+            head.push_str("\n[[listen]]\n");
+            keys.lines(head);
+            writeln!(head, "tcp = {}", table.inline()).ok();
+        }
+    }
+}
+
+/// Address, certificates and proxies in front.
+fn listener(address: &str, bind: &Directive, notes: &mut Notes) -> Option<Keys> {
+    let mut keys = Keys::default();
+    let address = address.strip_prefix("ipv4@").unwrap_or(address);
+    let address = match address
+        .strip_prefix("unix@")
+        .or_else(|| address.starts_with('/').then_some(address))
+    {
+        Some(path) => format!("unix:{path}"),
+        None => {
+            let (host, port) = address.rsplit_once(':').unwrap_or(("", ""));
+            let host = host.replace('*', "");
+            let is_host = host.is_empty()
+                || host
+                    .trim_matches(['[', ']'])
+                    .parse::<std::net::IpAddr>()
+                    .is_ok();
+            if port.parse::<u16>().is_err() || !is_host {
+                left_out(
+                    bind,
+                    &format!("listened at `{address}`, which is no address with one port"),
+                    notes,
+                );
+                return None;
+            }
+            let host = if host == "::" {
+                "[::]".to_owned()
+            } else {
+                host
+            };
+            format!("{host}:{port}")
+        }
+    };
+    keys.text("address", &address);
+    if has(bind, "ssl") {
+        let files: Vec<_> = crt(bind).collect();
+        let pairs = files.iter().map(|file| {
+            let file = toml_string(file);
+            format!("{{ cert = {file}, key = {file} }}")
+        });
+        let pairs: Vec<_> = pairs.collect();
+        match pairs.as_slice() {
+            [] => {
+                left_out(
+                    bind,
+                    "listened with certificates that are in no file here",
+                    notes,
+                );
+                return None;
+            }
+            [only] => keys.set("tls", only),
+            several => keys.set("tls", format!("[{}]", several.join(", "))),
+        }
+        let verify = after(bind, "verify").unwrap_or("none");
+        match (after(bind, "ca-file"), verify) {
+            (_, "none") => {}
+            (Some(ca), verify) => {
+                let ca = toml_string(ca);
+                let required = verify == "required";
+                keys.set(
+                    "client_certificates",
+                    format!("{{ ca = {ca}, required = {required} }}"),
+                );
+            }
+            (None, _) => {
+                left_out(bind, "let in clients with a certificate", notes);
+                return None;
+            }
+        }
+    }
+    if has(bind, "accept-proxy") {
+        keys.set("proxied_by", "[\"0.0.0.0/0\", \"::/0\"]");
+        notes.add(bind, "`accept-proxy`: any client may name another address, as with HAProxy; `proxied_by` takes the networks of the proxies");
+    }
+    let mut words = bind.arguments.iter().skip(1);
+    while let Some(word) = words.next() {
+        if !READ.contains(&word.as_str()) {
+            left_out(bind, &format!("listened with `{word}`"), notes);
+        }
+        if !["ssl", "accept-proxy", "v4v6"].contains(&word.as_str()) {
+            words.next();
+        }
+    }
+    Some(keys)
+}
+
+/// The files of `crt`, of which there may be several.
+fn crt(bind: &Directive) -> impl Iterator<Item = &str> {
+    let words = bind.arguments.iter();
+    let pairs = words.clone().zip(words.skip(1));
+    pairs
+        .filter(|(word, _)| *word == "crt")
+        .map(|(_, file)| file.as_str())
+}

@@ -1,0 +1,278 @@
+//! Translations of whole files.
+
+use super::super::tests::translation::{check_translation, loaded};
+use super::{import_haproxy, is_haproxy};
+
+const DEFAULTS: &str =
+    "defaults\n    mode http\n    timeout connect 5s\n    timeout client 1m\n    timeout server 1m";
+
+/// The translation behind these defaults has these lines in this order, and these notes.
+#[track_caller]
+fn check(text: &str, lines: &[&str], notes: &[&str]) {
+    let text = format!("{DEFAULTS}{text}");
+    assert!(is_haproxy(&text));
+    let imported = loaded(import_haproxy("haproxy.cfg", &text).unwrap());
+    check_translation(&imported, lines, notes);
+}
+
+#[test]
+fn frontends_forward_to_backends() {
+    check(
+        "
+frontend web
+    bind :80
+    bind 127.0.0.1:443,[::1]:443 ssl crt /etc/ssl/a.pem alpn http/1.1 accept-proxy
+    option forwardfor
+    http-request set-header X-Forwarded-Proto %[ssl_fc,iif(https,http)]
+    http-request del-header Cookie
+    http-response set-header X-Frame-Options DENY
+    default_backend shop
+
+backend shop
+    balance leastconn
+    option httpchk GET /healthz
+    cookie server insert indirect nocache
+    default-server check inter 2s fall 5
+    server a 10.0.0.1:8080 weight 2 cookie a
+    server b 10.0.0.2:8080 backup
+    server c 10.0.0.3:8443 ssl verify none maxconn 20
+",
+        &[
+            "[[listen]]\naddress = \":80\"\nname = \"web-1\"\n",
+            "[[listen]]\naddress = \"127.0.0.1:443\"\ntls = { cert = \"/etc/ssl/a.pem\", key = \"/etc/ssl/a.pem\" }\nproxied_by = [\"0.0.0.0/0\", \"::/0\"]\nname = \"web-2\"\nhttp2 = false\n",
+            "address = \"[::1]:443\"",
+            "[[route]]\nlisten = \"web-1\"\nprefix = \"/\"\nproxy = \"shop\"\nrequest_headers = { set = { X-Forwarded-Proto = \"{scheme}\" }, remove = [\"cookie\"] }\nresponse_headers = { set = { X-Frame-Options = \"DENY\" } }\n",
+            "listen = \"web-2\"",
+            "listen = \"web-3\"",
+            "[upstream.shop]\nservers = [{ url = \"http://10.0.0.1:8080\", weight = 2 }, { url = \"http://10.0.0.2:8080\", backup = true }, \"https://10.0.0.3:8443\"]\nbalance = \"least_connections\"\ntls = { insecure = true }\nconnect_timeout = \"5s\"\nhealth = { path = \"/healthz\", interval = \"2s\", unhealthy = 5 }\nresponse_timeout = \"1m\"\nidle_timeout = \"1m\"\nsticky = \"server\"\n",
+        ],
+        &[
+            "haproxy.cfg:8: bind: `accept-proxy`: any client may name another address",
+            "haproxy.cfg:22: server: `maxconn` is left out: HAProxy would have queued",
+        ],
+    );
+}
+
+#[test]
+fn conditions_lead_to_backends_in_their_order() {
+    check(
+        "
+frontend web
+    bind :80
+    acl shop hdr(host) -i shop.example.org
+    acl blog hdr(host) -i blog.example.org
+    acl blog hdr_end(host) -i .blog.example.org
+    http-request return status 404 unless shop or blog
+    http-request deny if { path_beg -i /admin/ } !{ src 10.8.0.0/16 }
+    use_backend api if { path /api } || { path_beg /api/ }
+    use_backend canary if { req.hdr(X-Canary) yes }
+    use_backend %[path] if { nbsrv(shop) lt 2 }
+    default_backend shop
+
+backend api
+    http-request replace-path /api/?(.*) /\\1
+    server a 10.0.0.2:8080
+
+backend canary
+    server a 10.0.0.3:8080
+
+backend shop
+    server a 10.0.0.1:8080
+",
+        &[
+            "places = { \"map:value-1\" = \"0\", \"map:value-2\" = \"0\", \"map:value-3\" = \"0\" }\nrespond = { status = 404 }",
+            "regex = \"/admin/.*\"\nplaces = { \"map:clients-1\" = \"0\" }\nrespond = { status = 403, body = \"forbidden\\n\" }",
+            "regex = \"(?-i:/api)\"\nproxy = { to = \"api\", forwarded = \"none\", rewrite = { from = \"^.*?(?:/api/?(.*)).*$\", to = \"/${1}\" } }",
+            "regex = \"(?-i:/api/.*)\"",
+            "proxy = { to = \"canary\", forwarded = \"none\" }",
+            "proxy = { to = \"shop\", forwarded = \"none\" }",
+            "[upstream.api]",
+        ],
+        &[
+            "haproxy.cfg:15: use_backend: left out; HAProxy would have sent these requests to a backend",
+        ],
+    );
+}
+
+#[test]
+fn what_keeps_clients_out_is_closed_where_it_is_not_clear() {
+    check(
+        "
+userlist staff
+    user ann password $5$plimsoll12$cZIldmVSQcwTTjZQbkJgHXD7NFmb0IF92oNbJ6IbvV1
+    user bo insecure-password secret
+
+frontend web
+    bind :80
+    http-request auth realm Staff unless { http_auth(staff) }
+    default_backend shop
+
+frontend other
+    bind :81
+    stick-table type ip size 100k expire 1m store http_req_rate(1m)
+    http-request track-sc0 src
+    http-request deny deny_status 429 if { sc_http_req_rate(0) gt 3 }
+    default_backend shop
+
+frontend third
+    bind :82
+    http-request auth if { path /a }
+    default_backend shop
+
+backend shop
+    server a 10.0.0.1:8080
+",
+        &[
+            "listen = \"web-1\"\nprefix = \"/\"\nproxy = { to = \"shop\", forwarded = \"none\" }\nbasic_auth = { realm = \"Staff\", users = { ann = \"$5$plimsoll12$cZIldmVSQcwTTjZQbkJgHXD7NFmb0IF92oNbJ6IbvV1\" } }",
+            "listen = \"other-1\"\nprefix = \"/\"\nrespond = { status = 429, body = \"forbidden\\n\" }",
+            "listen = \"third-1\"\nprefix = \"/\"\nrespond = { status = 501",
+        ],
+        &[
+            "haproxy.cfg:8: user: left out: a password that is written as it is has to be hashed",
+            "haproxy.cfg:17: stick-table: left out; HAProxy would have kept clients in a table",
+            "haproxy.cfg:18: http-request: left out; HAProxy would have counted in a stick-table",
+            "haproxy.cfg:19: http-request: is for all requests",
+            "haproxy.cfg:24: http-request: responds with 501",
+            "haproxy.cfg:27: backend: left out: what stands before it takes all of its requests",
+        ],
+    );
+}
+
+#[test]
+fn redirects_and_texts() {
+    check(
+        "
+frontend web
+    bind :80
+    http-request return status 200 content-type text/plain lf-string \"%[path] %[src]\" if { path_beg /.well-known/ }
+    http-request redirect scheme https code 301 unless { ssl_fc }
+    redirect prefix https://www.example.org code 308 if { hdr(host) example.org }
+    redirect location /new drop-query if { path /old }
+",
+        &[
+            "regex = \"(?-i:/\\\\.well\\\\-known/.*)\"\nrespond = { status = 200, type = \"text/plain\", template = \"{path} {client}\" }",
+            "redirect = { to = \"https://{host}{path}{query}\", status = 301 }",
+            "redirect = { to = \"https://www.example.org{path}{query}\", status = 308 }",
+            "redirect = { to = \"/new\", status = 302 }",
+            "respond = { status = 503, body = \"no server is available\\n\" }",
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn limits_of_content_and_of_tunnels() {
+    check(
+        "
+listen chat
+    bind :80
+    log 127.0.0.1 local0
+    timeout tunnel 2h
+    http-request deny deny_status 413 if { req.body_size gt 1048576 }
+    server a 10.0.0.1:8080
+",
+        &[
+            "proxy = { to = \"chat\", forwarded = \"none\", websocket = { idle_timeout = \"2h\" }, max_request = \"1048576B\" }",
+        ],
+        &["haproxy.cfg:8: log: left out; HAProxy would have sent its log there"],
+    );
+}
+
+#[test]
+fn tcp_is_of_layer_four() {
+    check(
+        "
+listen db
+    mode tcp
+    bind :5432
+    server a 10.0.0.1:5432 send-proxy check
+    server b 10.0.0.2:5432 backup
+
+frontend names
+    mode tcp
+    bind :443
+    tcp-request inspect-delay 5s
+    tcp-request content accept if { req_ssl_hello_type 1 }
+    use_backend one if { req.ssl_sni -i a.example.org b.example.org }
+    use_backend two if { req.ssl_sni -m end .example.net }
+    use_backend two if { src 10.0.0.0/8 }
+    default_backend two
+
+backend one
+    mode tcp
+    server a 10.0.0.3:443
+backend two
+    mode tcp
+    server a 10.0.0.4:443
+",
+        &[
+            "[[listen]]\naddress = \":5432\"\ntcp = { to = \"db\", proxy_protocol = \"v1\", idle_timeout = \"1m\" }",
+            "[[listen]]\naddress = \":443\"\ntcp = { to = \"two\", routes = [{ sni = [\"a.example.org\", \"b.example.org\"], to = \"one\" }, { sni = [\"*.example.net\"], to = \"two\" }], idle_timeout = \"1m\" }",
+            "[upstream.db]\nservers = [\"tcp://10.0.0.1:5432\", { url = \"tcp://10.0.0.2:5432\", backup = true }]\nconnect_timeout = \"5s\"\nhealth = { kind = \"tcp\" }\n",
+            "[upstream.one]",
+        ],
+        &["haproxy.cfg:19: use_backend: left out; HAProxy would have sent these connections"],
+    );
+}
+
+#[test]
+fn what_is_not_read_is_reported() {
+    check(
+        "
+global
+    daemon
+    lua-load /etc/haproxy/a.lua
+peers all
+    peer a 10.0.0.1:1024
+frontend web
+    bind :80 tfo
+    option http-ignore-probes
+    filter trace
+    monitor-uri /up
+    http-request lua.auth
+    http-request set-header X %[var(txn.a)]
+    http-response set-header X y if { src 10.0.0.1 }
+    errorfile 503 /srv/503.http
+    default_backend shop
+backend shop
+    balance rdp-cookie
+    cookie JSESSIONID prefix
+    http-request set-path /x if { path /y }
+    server a 10.0.0.1:8080 track b
+    server b shop:port
+",
+        &["proxy = { to = \"shop\", forwarded = \"none\" }"],
+        &[
+            "haproxy.cfg:8: lua-load: left out: there is no counterpart for `lua-load` of HAProxy",
+            "haproxy.cfg:9: peers: left out: there is no counterpart for this section of HAProxy",
+            "haproxy.cfg:12: bind: left out; HAProxy would have listened with `tfo`",
+            "haproxy.cfg:13: option: left out; HAProxy would have had the option `http-ignore-probes`",
+            "haproxy.cfg:14: filter: left out",
+            "haproxy.cfg:15: monitor-uri: left out",
+            "haproxy.cfg:16: http-request: left out; HAProxy would have done this with requests",
+            "haproxy.cfg:17: http-request: left out; HAProxy would have sent servers `%[var(txn.a)]`",
+            "haproxy.cfg:18: http-response: left out; HAProxy would have changed some responses",
+            "haproxy.cfg:19: errorfile: left out; HAProxy would have sent this file",
+            "haproxy.cfg:22: balance: left out; HAProxy would have chosen servers in this way",
+            "haproxy.cfg:23: cookie: left out; HAProxy would have sent clients to the server",
+            "haproxy.cfg:24: http-request: left out; HAProxy would have changed the path of some requests",
+            "haproxy.cfg:25: server: `track` is left out",
+            "haproxy.cfg:26: server: left out: `shop:port` is no address with a port",
+        ],
+    );
+}
+
+#[test]
+fn files_that_are_none_are_refused() {
+    for (text, reason) in [
+        (
+            "frontend a\n    bind x\n",
+            "no `frontend` or `listen` has a `bind`",
+        ),
+        ("frontend a\n    bind \":80\n", "a quote is not closed"),
+        ("bind :80\nfrontend a\n", "`bind` is in no section"),
+    ] {
+        let error = import_haproxy("h", text).unwrap_err();
+        assert!(error.to_string().contains(reason), "{error}");
+    }
+}
