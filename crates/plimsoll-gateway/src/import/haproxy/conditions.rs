@@ -11,10 +11,21 @@ use super::super::rows::matcher::{Clients, Matcher};
 use super::super::rows::paths::{PathMatch, whole_paths};
 use super::super::rows::value_maps::ValueMaps;
 
+/// Alternatives of one condition, each of which becomes a route.
+const MOST_ALTERNATIVES: usize = 256;
+
 /// Why a condition cannot be said.
-#[derive(Debug, thiserror::Error)]
-#[error("`{0}` has no counterpart among the conditions of routes")]
-pub(super) struct Unknown(String);
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub(super) enum Unknown {
+    /// What it tests.
+    #[error("`{0}` has no counterpart among the conditions of routes")]
+    Test(String),
+    /// Written as alternatives it is too long: their number is a product.
+    #[error(
+        "with its negations written out the condition has more than {MOST_ALTERNATIVES} alternatives"
+    )]
+    TooLong,
+}
 
 /// What one criterion tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,11 +74,11 @@ impl<'a> Acls<'a> {
         };
         let (before, condition) = words.split_at(at);
         let parsed = self.parse(&condition[1..]);
-        let parsed = parsed.map(|it| {
+        let parsed = parsed.and_then(|it| {
             if condition[0] == "unless" {
                 it.negated()
             } else {
-                it
+                Ok(it)
             }
         });
         (before, parsed)
@@ -95,18 +106,19 @@ impl<'a> Acls<'a> {
             }
             let term = if word == "{" {
                 let end = rest.iter().position(|it| it == "}");
-                let end = end.ok_or_else(|| Unknown("{".to_owned()))?;
+                let end = end.ok_or_else(|| Unknown::Test("{".to_owned()))?;
                 let (inner, behind) = rest.split_at(end);
                 rest = &behind[1..];
                 test(inner)?
             } else {
                 self.named(word)?
             };
-            all = all.and(&if std::mem::take(&mut is_negated) {
-                term.negated()
+            let term = if std::mem::take(&mut is_negated) {
+                term.negated()?
             } else {
                 term
-            });
+            };
+            all = all.and(&term)?;
         }
         any.0.append(&mut all.0);
         Ok(any)
@@ -143,15 +155,18 @@ impl Condition {
         }]])
     }
 
-    fn and(&self, other: &Self) -> Self {
+    fn and(&self, other: &Self) -> Result<Self, Unknown> {
+        if self.0.len().saturating_mul(other.0.len()) > MOST_ALTERNATIVES {
+            return Err(Unknown::TooLong);
+        }
         let pairs = self.0.iter().flat_map(|one| {
             let others = other.0.iter();
             others.map(move |it| [one.clone(), it.clone()].concat())
         });
-        Self(pairs.collect())
+        Ok(Self(pairs.collect()))
     }
 
-    pub(super) fn negated(&self) -> Self {
+    fn negated(&self) -> Result<Self, Unknown> {
         let mut all = Self::always();
         for conjunction in &self.0 {
             let opposites = conjunction.iter().map(|literal| {
@@ -160,9 +175,9 @@ impl Condition {
                     ..literal.clone()
                 }]
             });
-            all = all.and(&Self(opposites.collect()));
+            all = all.and(&Self(opposites.collect()))?;
         }
-        all
+        Ok(all)
     }
 
     /// The list of users without one of whom a request is turned away, if that is all that it says.
@@ -242,7 +257,7 @@ impl Literal {
                     ..Matcher::default()
                 };
                 let both = matcher.overlap(&own);
-                return both.map_err(|_| Unknown("path".to_owned()));
+                return both.map_err(|_| Unknown::Test("path".to_owned()));
             }
             Test::Place(place, expression) => {
                 let test = maps.test(place, expression, self.is_negated);
@@ -266,7 +281,7 @@ impl Literal {
                 }
                 matcher.scheme = Some(scheme);
             }
-            Test::Password(_) => return Err(Unknown("http_auth".to_owned())),
+            Test::Password(_) => return Err(Unknown::Test("http_auth".to_owned())),
         }
         Ok(Some(matcher))
     }
@@ -274,7 +289,7 @@ impl Literal {
 
 /// The test of a criterion with its flags and values.
 fn test(words: &[String]) -> Result<Condition, Unknown> {
-    let unknown = || Unknown(words.join(" "));
+    let unknown = || Unknown::Test(words.join(" "));
     let (criterion, rest) = words.split_first().ok_or_else(unknown)?;
     let (name, argument) = match criterion.split_once('(') {
         Some((name, rest)) => (name, rest.strip_suffix(')').ok_or_else(unknown)?),
@@ -334,7 +349,7 @@ fn test(words: &[String]) -> Result<Condition, Unknown> {
         _ => (name, method.unwrap_or("str")),
     };
     let place = match name {
-        "path" | "base" if name == "path" => {
+        "path" => {
             return paths(kind, values, ignores_case)
                 .map(|it| Condition::of(Test::Path(it)))
                 .ok_or_else(unknown);

@@ -23,8 +23,9 @@ pub(super) struct Rules<'a, 'm> {
 }
 
 /// What a rule is when its condition cannot be said.
+#[derive(Debug, Clone, Copy)]
 enum Effect {
-    /// It keeps clients out: then it does so with all.
+    /// It turns clients away: then it does so with all.
     Closes,
     /// It is left out.
     Changes,
@@ -38,7 +39,7 @@ impl Rules<'_, '_> {
         for line in section.all("redirect") {
             let (words, condition) = acls.split(&line.arguments);
             let response = self.redirect(line, words);
-            self.act(line, condition, response, &mut steps);
+            self.act(line, condition, response, Effect::Changes, &mut steps);
         }
         self.responses(section, &mut steps);
         for line in section.all("use_backend") {
@@ -124,7 +125,7 @@ impl Rules<'_, '_> {
             for line in section.all("redirect") {
                 let (words, condition) = acls.split(&line.arguments);
                 let response = self.redirect(line, words);
-                self.act(line, condition, response, &mut steps);
+                self.act(line, condition, response, Effect::Changes, &mut steps);
             }
             self.responses(section, &mut steps);
             steps
@@ -196,15 +197,21 @@ impl Rules<'_, '_> {
                             "403"
                         });
                     let response = Response::Other(answer(status, "forbidden\n"));
-                    self.act(line, condition, Some(response), &mut steps);
+                    self.act(line, condition, Some(response), Effect::Closes, &mut steps);
                 }
                 "return" => {
                     let response = self.returned(line, words);
-                    self.act(line, condition, response, &mut steps);
+                    let status = after(line, "status").and_then(|it| it.parse::<u16>().ok());
+                    let effect = if status.is_some_and(|it| it >= 400) {
+                        Effect::Closes
+                    } else {
+                        Effect::Changes
+                    };
+                    self.act(line, condition, response, effect, &mut steps);
                 }
                 "redirect" => {
                     let response = self.redirect(line, words);
-                    self.act(line, condition, response, &mut steps);
+                    self.act(line, condition, response, Effect::Changes, &mut steps);
                 }
                 "auth" => self.password(line, condition, &mut steps),
                 "allow" => left_out(line, "let these requests past the rules behind", self.notes),
@@ -289,7 +296,7 @@ impl Rules<'_, '_> {
         passed: Passed,
         steps: &mut Vec<Step>,
     ) {
-        for matcher in self.matchers(line, condition, &Effect::Changes) {
+        for matcher in self.matchers(line, condition, Effect::Changes) {
             steps.push(Step::Layer(Layer {
                 matcher,
                 passed: passed.clone(),
@@ -305,12 +312,13 @@ impl Rules<'_, '_> {
         line: &Directive,
         condition: Result<Condition, Unknown>,
         response: Option<Response>,
+        effect: Effect,
         steps: &mut Vec<Step>,
     ) {
         let Some(response) = response else {
             return;
         };
-        for matcher in self.matchers(line, condition, &Effect::Closes) {
+        for matcher in self.matchers(line, condition, effect) {
             steps.push(Step::Actions {
                 matcher: matcher.clone(),
                 actions: vec![Action::new(matcher, response.clone(), line)],
@@ -322,7 +330,7 @@ impl Rules<'_, '_> {
         &mut self,
         line: &Directive,
         condition: Result<Condition, Unknown>,
-        effect: &Effect,
+        effect: Effect,
     ) -> Vec<Matcher> {
         let found = match condition {
             Ok(condition) => condition.matchers(self.maps).map_err(|it| it.to_string()),

@@ -139,6 +139,53 @@ backend shop
 }
 
 #[test]
+fn what_responds_to_some_requests_is_left_out_where_it_is_not_clear_which() {
+    check(
+        "
+frontend web
+    bind :80
+    http-request return status 200 string ok if { var(txn.probe) -m bool }
+    http-request return status 403 if { var(txn.stranger) -m bool }
+    redirect location /login if { var(txn.new) -m bool }
+    default_backend shop
+
+backend shop
+    server a 10.0.0.1:8080
+",
+        &["prefix = \"/\"\nrespond = { status = 403"],
+        &[
+            "haproxy.cfg:8: http-request: left out: `var(txn.probe) -m bool` has no counterpart",
+            "haproxy.cfg:9: http-request: is for all requests",
+            "haproxy.cfg:10: redirect: left out: `var(txn.new) -m bool` has no counterpart",
+            "haproxy.cfg:13: backend: left out: what stands before it takes all of its requests",
+        ],
+    );
+}
+
+#[test]
+fn a_condition_with_very_many_alternatives_is_refused_at_once() {
+    // Three to the sixtieth alternatives.
+    let pairs = vec!["{ path /a } { src 10.0.0.1 } { ssl_fc }"; 60].join(" or ");
+    check(
+        &format!(
+            "
+frontend web
+    bind :80
+    use_backend shop unless {pairs}
+    default_backend shop
+
+backend shop
+    server a 10.0.0.1:8080
+"
+        ),
+        &["prefix = \"/\"\nproxy = { to = \"shop\", forwarded = \"none\" }"],
+        &[
+            "haproxy.cfg:8: use_backend: left out: with its negations written out the condition has more than 256 alternatives",
+        ],
+    );
+}
+
+#[test]
 fn redirects_and_texts() {
     check(
         "
