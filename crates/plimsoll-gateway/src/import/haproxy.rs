@@ -1,6 +1,6 @@
-//! Configurations of HAProxy, translated: frontends with their rules as routes, backends as upstreams, TCP as listeners of layer 4.
+//! Configurations of `HAProxy`, translated: frontends with their rules as routes, backends as upstreams, TCP as listeners of layer 4.
 //!
-//! Source: HAProxy's configuration manual, version 2.6.
+//! Source: `HAProxy`'s configuration manual, version 2.6.
 
 mod backends;
 
@@ -25,12 +25,12 @@ use super::servers::Translation;
 use super::toml::Keys;
 use super::{ImportError, Imported, Notes};
 
-/// Whether a file is one of HAProxy, by its sections.
+/// Whether a file is one of `HAProxy`, by its sections.
 pub fn is_haproxy(text: &str) -> bool {
     syntax::is_one(text)
 }
 
-/// Translates a configuration of HAProxy. What has no counterpart is reported, with what HAProxy would have done.
+/// Translates a configuration of `HAProxy`. What has no counterpart is reported, with what `HAProxy` would have done.
 ///
 /// - `file`: its name, for the report.
 pub fn import_haproxy(file: &str, text: &str) -> Result<Imported, ImportError> {
@@ -115,6 +115,11 @@ impl Section<'_> {
         !self.is_frontend() && self.all("server").next().is_some()
     }
 
+    /// Whether it has a server that can be reached.
+    fn is_reachable(&self) -> bool {
+        backends::upstream(self, &mut Notes::default()).is_some()
+    }
+
     fn last(&self, name: &str) -> Option<&Directive> {
         self.lines.iter().rev().find(|it| it.name == name)
     }
@@ -195,11 +200,6 @@ impl<'a> Model<'a> {
         found.cloned()
     }
 
-    /// Whether it has a server that can be reached.
-    fn has_servers(&self, section: &Section<'_>) -> bool {
-        backends::upstream(section, &mut Notes::default()).is_some()
-    }
-
     /// Whether servers of a section learn the address of the client: by its own option, or that of a frontend.
     fn forwards_client(&self, section: &Section<'_>) -> bool {
         let all = self.sections.iter().filter(|it| it.has_clients());
@@ -224,7 +224,7 @@ impl<'a> Model<'a> {
     }
 }
 
-/// Notes a line that nothing is made of, with what HAProxy would have done.
+/// Notes a line that nothing is made of, with what `HAProxy` would have done.
 fn left_out(line: &Directive, would: &str, notes: &mut Notes) {
     notes.add(line, format!("left out; HAProxy would have {would}"));
 }

@@ -113,10 +113,9 @@ fn requests(section: &Section<'_>, keys: &mut Keys, notes: &mut Notes) {
         keys.text("response_timeout", &value);
         keys.text("idle_timeout", &value);
     }
-    if let Some(retries) = section.last("retries").map(|it| it.argument(0)) {
-        if retries.parse::<u32>().is_ok() {
-            keys.set("retry", format!("{{ retries = {retries} }}"));
-        }
+    let retries = section.last("retries").map(|it| it.argument(0));
+    if let Some(retries) = retries.filter(|it| it.parse::<u32>().is_ok()) {
+        keys.set("retry", format!("{{ retries = {retries} }}"));
     }
     let Some(cookie) = section.last("cookie") else {
         return;
@@ -231,19 +230,15 @@ fn balance(section: &Section<'_>, keys: &mut Keys, notes: &mut Notes) {
             "ring_hash",
             Some(format!("{{query:{}}}", balance.argument(1))),
         ),
-        other => match other
-            .strip_prefix("hdr(")
-            .and_then(|it| it.strip_suffix(')'))
-        {
-            Some(name) => (
-                "ring_hash",
-                Some(format!("header:{}", name.to_ascii_lowercase())),
-            ),
-            None => {
+        other => {
+            let field = other.strip_prefix("hdr(");
+            let Some(field) = field.and_then(|it| it.strip_suffix(')')) else {
                 left_out(balance, "chosen servers in this way", notes);
                 return;
-            }
-        },
+            };
+            let field = field.to_ascii_lowercase();
+            ("ring_hash", Some(format!("header:{field}")))
+        }
     };
     keys.text("balance", name);
     if let Some(by) = by {
@@ -295,10 +290,9 @@ fn health(section: &Section<'_>, server: &Directive, keys: &mut Keys, notes: &mu
         }
     }
     for (key, option, usual) in [("unhealthy", "fall", "3"), ("healthy", "rise", "2")] {
-        if let Some(count) = after(server, option).filter(|it| *it != usual) {
-            if count.parse::<u32>().is_ok() {
-                health.set(key, count);
-            }
+        let count = after(server, option).filter(|it| *it != usual);
+        if let Some(count) = count.filter(|it| it.parse::<u32>().is_ok()) {
+            health.set(key, count);
         }
     }
     keys.set("health", health.inline());

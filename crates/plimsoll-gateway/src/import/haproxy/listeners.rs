@@ -57,7 +57,7 @@ pub(super) fn tcp(section: &Section<'_>, model: &Model<'_>, head: &mut String, n
     let mut proxied = None;
     let mut target = |name: &str| {
         let backend = model.backend(name)?;
-        if !model.has_servers(&backend) {
+        if !backend.is_reachable() {
             return None;
         }
         let sends = |word: &str| backend.all("server").any(|it| has(it, word));
@@ -122,34 +122,17 @@ pub(super) fn tcp(section: &Section<'_>, model: &Model<'_>, head: &mut String, n
 fn listener(address: &str, bind: &Directive, notes: &mut Notes) -> Option<Keys> {
     let mut keys = Keys::default();
     let address = address.strip_prefix("ipv4@").unwrap_or(address);
-    let address = match address
+    let socket = address
         .strip_prefix("unix@")
-        .or_else(|| address.starts_with('/').then_some(address))
-    {
-        Some(path) => format!("unix:{path}"),
-        None => {
-            let (host, port) = address.rsplit_once(':').unwrap_or(("", ""));
-            let host = host.replace('*', "");
-            let is_host = host.is_empty()
-                || host
-                    .trim_matches(['[', ']'])
-                    .parse::<std::net::IpAddr>()
-                    .is_ok();
-            if port.parse::<u16>().is_err() || !is_host {
-                left_out(
-                    bind,
-                    &format!("listened at `{address}`, which is no address with one port"),
-                    notes,
-                );
-                return None;
-            }
-            let host = if host == "::" {
-                "[::]".to_owned()
-            } else {
-                host
-            };
-            format!("{host}:{port}")
-        }
+        .or_else(|| address.starts_with('/').then_some(address));
+    let address = if let Some(path) = socket {
+        format!("unix:{path}")
+    } else if let Some(address) = with_port(address) {
+        address
+    } else {
+        let message = format!("listened at `{address}`, which is no address with one port");
+        left_out(bind, &message, notes);
+        return None;
     };
     keys.text("address", &address);
     if has(bind, "ssl") {
@@ -202,6 +185,21 @@ fn listener(address: &str, bind: &Directive, notes: &mut Notes) -> Option<Keys> 
         }
     }
     Some(keys)
+}
+
+/// An IP address, or nothing, with a port.
+fn with_port(address: &str) -> Option<String> {
+    let (host, port) = address.rsplit_once(':')?;
+    port.parse::<u16>().ok()?;
+    let host = host.replace('*', "");
+    let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    let host = match ip {
+        Ok(std::net::IpAddr::V6(ip)) => format!("[{ip}]"),
+        Ok(std::net::IpAddr::V4(ip)) => ip.to_string(),
+        Err(_) if host.is_empty() => host,
+        Err(_) => return None,
+    };
+    Some(format!("{host}:{port}"))
 }
 
 /// The files of `crt`, of which there may be several.

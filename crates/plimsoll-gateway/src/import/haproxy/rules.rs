@@ -130,7 +130,7 @@ impl Rules<'_, '_> {
             self.responses(section, &mut steps);
             steps
         };
-        let response = if self.model.has_servers(section) {
+        let response = if section.is_reachable() {
             let mut proxy = Keys::default();
             proxy.text("to", section.name());
             if !self.model.forwards_client(section) {
@@ -179,15 +179,15 @@ impl Rules<'_, '_> {
                     } else {
                         passed.request.add.text(word(0), &value);
                     }
-                    self.pass(line, condition, passed, &mut steps);
+                    self.pass(line, condition, &passed, &mut steps);
                 }
                 "del-header" => {
                     passed.request.removed.push(word(0).to_ascii_lowercase());
-                    self.pass(line, condition, passed, &mut steps);
+                    self.pass(line, condition, &passed, &mut steps);
                 }
                 "deny" if largest(rest).is_some() => {
                     passed.max_request = largest(rest);
-                    self.pass(line, Ok(Condition::always()), passed, &mut steps);
+                    self.pass(line, Ok(Condition::always()), &passed, &mut steps);
                 }
                 "deny" | "tarpit" | "reject" | "silent-drop" => {
                     let status =
@@ -293,7 +293,7 @@ impl Rules<'_, '_> {
         &mut self,
         line: &Directive,
         condition: Result<Condition, Unknown>,
-        passed: Passed,
+        passed: &Passed,
         steps: &mut Vec<Step>,
     ) {
         for matcher in self.matchers(line, condition, Effect::Changes) {
@@ -365,22 +365,19 @@ impl Rules<'_, '_> {
         let list = list.as_ref().and_then(Condition::unless_password);
         let users = list.and_then(|it| self.model.users(it, self.notes));
         let mut passed = Passed::default();
-        match users {
-            Some(users) => {
-                let mut auth = Keys::default();
-                if let Some(realm) = after(line, "realm") {
-                    auth.text("realm", realm);
-                }
-                auth.set("users", users.inline());
-                passed.keys.set("basic_auth", auth.inline());
+        if let Some(users) = users {
+            let mut auth = Keys::default();
+            if let Some(realm) = after(line, "realm") {
+                auth.text("realm", realm);
             }
-            None => {
-                passed.is_closed = true;
-                self.notes.add(
-                    line,
-                    "responds with 501: HAProxy would have asked for a password by a condition other than `unless { http_auth(LIST) }`",
-                );
-            }
+            auth.set("users", users.inline());
+            passed.keys.set("basic_auth", auth.inline());
+        } else {
+            passed.is_closed = true;
+            self.notes.add(
+                line,
+                "responds with 501: HAProxy would have asked for a password by a condition other than `unless { http_auth(LIST) }`",
+            );
         }
         steps.push(Step::Layer(Layer {
             matcher: Matcher::default(),
@@ -404,17 +401,12 @@ impl Rules<'_, '_> {
         if let Some(text) = value("string") {
             respond.text("body", text);
         } else if let Some(text) = value("lf-string") {
-            match with_places(text) {
-                Some(template) => respond.text("template", &template),
-                None => {
-                    left_out(
-                        line,
-                        &format!("responded with `{text}`, for which there are no places"),
-                        self.notes,
-                    );
-                    return None;
-                }
-            }
+            let Some(template) = with_places(text) else {
+                let message = format!("responded with `{text}`, for which there are no places");
+                left_out(line, &message, self.notes);
+                return None;
+            };
+            respond.text("template", &template);
         } else if let Some(file) = value("file") {
             respond.text("file", file);
         }
@@ -425,10 +417,6 @@ impl Rules<'_, '_> {
 
     fn redirect(&mut self, line: &Directive, words: &[String]) -> Option<Response> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let words: &[&str] = match words.as_slice() {
-            ["redirect", rest @ ..] => rest,
-            rest => rest,
-        };
         let value = |word: &str| {
             let at = words.iter().position(|it| *it == word)?;
             words.get(at + 1).copied()
