@@ -103,7 +103,7 @@ pub(crate) enum Command {
     Lab(lab::Args),
     #[cfg(feature = "lab")]
     Line(Box<line::Args>),
-    Loadtest(loadtest::Args),
+    Loadtest(Box<loadtest::Args>),
     #[cfg(feature = "site")]
     Pack(Box<pack::Args>),
     #[cfg(feature = "lab")]

@@ -92,7 +92,7 @@ fn run(breaks_after: Option<u64>) -> (FleetOutcome, LoadtestEnd, Vec<LoadtestTic
                     group: "default".to_owned(),
                     cores,
                     program: "1".to_owned(),
-                    orphan_timeout: Duration::from_secs(60),
+                    orphan_timeout: Duration::from_mins(1),
                     once: true,
                     trust: OrderTrust::Everyone,
                 };
@@ -120,9 +120,9 @@ fn run(breaks_after: Option<u64>) -> (FleetOutcome, LoadtestEnd, Vec<LoadtestTic
             group: "default".to_owned(),
             fleet: FleetPlan {
                 agents: 2,
-                agent_wait: Duration::from_secs(60),
-                ready_wait: Duration::from_secs(60),
-                agent_timeout: Duration::from_secs(60),
+                agent_wait: Duration::from_mins(1),
+                ready_wait: Duration::from_mins(1),
+                agent_timeout: Duration::from_mins(1),
                 goes_on_without: true,
                 most_spread: Duration::from_secs(10),
                 connections: WORKERS,

@@ -257,18 +257,14 @@ mod tests {
         }
     }
 
-    fn report(seconds: u64) -> Option<Box<AgentReport>> {
+    fn report(seconds: u64) -> Box<AgentReport> {
         let processes = ReportedProcesses {
             clients: 1,
             origins: 2,
             listeners: 16,
         };
         let times = (Duration::from_secs(seconds), Duration::from_micros(50));
-        Some(Box::new(AgentReport::of_loadtest(
-            times,
-            Some(1000),
-            processes,
-        )))
+        Box::new(AgentReport::of_loadtest(times, Some(1000), processes))
     }
 
     #[test]
@@ -290,7 +286,10 @@ mod tests {
         ] {
             merger.merge_second(&second).unwrap();
         }
-        let end = merger.finish(&[member("one", report(2)), member("two", report(3))]);
+        let end = merger.finish(&[
+            member("one", Some(report(2))),
+            member("two", Some(report(3))),
+        ]);
         let end = end.unwrap();
         assert_eq!(shown, [(1, 3, 2), (2, 7, 4)]);
         assert_eq!(end.found.counts.ok, 7);
@@ -322,7 +321,7 @@ mod tests {
         merger.merge_second(&second(0, 2, &[10], false)).unwrap();
         merger.give_up(1);
         merger.merge_second(&second(0, 3, &[10], true)).unwrap();
-        let end = merger.finish(&[member("one", report(3)), member("two", None)]);
+        let end = merger.finish(&[member("one", Some(report(3))), member("two", None)]);
         let end = end.unwrap();
         assert_eq!(shown[..2], [(1, 3, false), (2, 4, true)]);
         assert_eq!(end.found.counts.ok, 5);
@@ -340,7 +339,7 @@ mod tests {
             figures: Counted::Script(Box::default()),
             ..second(0, 1, &[], false)
         };
-        let merged = merger.merge_second(&script);
-        assert!(matches!(merged, Err(UnionError::Kind)), "{merged:?}");
+        let refused = merger.merge_second(&script);
+        assert!(matches!(refused, Err(UnionError::Kind)), "{refused:?}");
     }
 }

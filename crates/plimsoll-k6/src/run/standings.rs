@@ -109,7 +109,9 @@ mod tests {
 
     fn figures(seconds: u64, requests: f64, failed: u64, millis: &[f64]) -> PartFigures {
         let mut trend = Trend::default();
-        millis.iter().for_each(|it| trend.add(*it));
+        for time in millis {
+            trend.add(*time);
+        }
         let rate = RateSink {
             passes: failed,
             total: failed + 1,

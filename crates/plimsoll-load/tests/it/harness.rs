@@ -7,7 +7,7 @@ use plimsoll_client::check::{CheckPlan, Condition, Expectations};
 use plimsoll_client::{ConnectOptions, ConnectPlan, Endpoint, Request};
 use plimsoll_load::Interrupt;
 use plimsoll_load::harness::{HarnessOutcome, HarnessPlan, run};
-use plimsoll_model::{FailureKind, LoadtestConnections, LoadtestTick, Phase};
+use plimsoll_model::{FailureKind, LoadtestConnections, LoadtestFound, LoadtestTick, Phase};
 use plimsoll_testkit::{Http2Answer, Http2Origin, Origin, eventually, refused_address};
 use plimsoll_wire::h1::Limits;
 
@@ -124,14 +124,21 @@ fn an_interrupt_ends_it_and_the_state_is_reported_until_then() {
     plan.duration = Duration::from_mins(10);
     let interrupt = Arc::new(Interrupt::default());
     let mut ticks: Vec<LoadtestTick> = Vec::new();
+    let mut found = LoadtestFound::default();
     let outcome = run(&plan, &interrupt, &mut |tick| {
-        ticks.push(tick);
+        ticks.push(tick.state);
+        found.merge(&tick.found);
         interrupt.ask();
     })
     .unwrap();
     assert_eq!(ticks[0].at, Duration::from_secs(1));
     assert!(ticks[0].ok > 0 && ticks[0].errors == 0);
     assert!(outcome.found.counts.ok >= ticks[0].ok);
+    // What ticks have and what is left behind the last one is all.
+    assert!(found.counts.ok > 0);
+    found.merge(&outcome.last_found);
+    assert_eq!(found.counts, outcome.found.counts);
+    assert_eq!(found.latency.len(), outcome.found.latency.len());
     assert_eq!(outcome.found.counts.aborted, 0);
     eventually(|| origin.requests() == outcome.found.counts.ok);
 }
