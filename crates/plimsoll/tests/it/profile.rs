@@ -90,7 +90,7 @@ fn without_py_spy_a_profile_says_why_functions_in_python_have_no_names() {
 }
 
 /// A program in Go that spends its time in a function which its compiler puts into another one.
-const GO: &str = r#"
+const GO: &str = r"
 package main
 
 func plantedInlined(x uint64) uint64 { return x*6364136223846793005 + 1442695040888963407 }
@@ -108,7 +108,7 @@ func main() {
 	for plantedCaller(1_000_000) != 1 {
 	}
 }
-"#;
+";
 
 /// Where there is no Go there is nothing to see.
 #[test]
@@ -118,10 +118,10 @@ fn functions_that_go_has_inlined_are_named() {
     }
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("main.go"), GO).unwrap();
-    let mut build = std::process::Command::new("go");
-    build.args(["build", "-o", "planted", "main.go"]);
-    build.env("GOTOOLCHAIN", "local");
-    let built = build.current_dir(folder.path()).output().unwrap();
+    let mut compiler = std::process::Command::new("go");
+    compiler.args(["build", "-o", "planted", "main.go"]);
+    compiler.env("GOTOOLCHAIN", "local");
+    let built = compiler.current_dir(folder.path()).output().unwrap();
     assert!(built.status.success(), "{built:?}");
     let program = folder.path().join("planted");
     let go = Process::spawn(&ProcessSpec {
@@ -130,14 +130,14 @@ fn functions_that_go_has_inlined_are_named() {
     });
     let go = go.unwrap();
     let pid = go.id().to_string();
-    let folded = folder.path().join("profile");
-    let out = folded.to_str().unwrap();
+    let results = folder.path().join("profile");
+    let out = results.to_str().unwrap();
     let output = plimsoll(&["profile", "--pid", &pid, "-z", "2s", "--out", out]);
     if refused(&output) {
         return;
     }
     let output = output.exits(0);
-    let stacks = std::fs::read_to_string(folded.join("profile.folded")).unwrap();
+    let stacks = std::fs::read_to_string(results.join("profile.folded")).unwrap();
     let count = |part: &str| -> u64 {
         let found = stacks.lines().filter(|line| line.contains(part));
         let counts = found.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
