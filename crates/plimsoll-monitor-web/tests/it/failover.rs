@@ -145,15 +145,15 @@ fn switches(fail: fn(&mut PostgresServer), waits: bool) {
         acknowledged
     });
     // Its second host has all that was acknowledged.
-    let checked = up.requests();
-    eventually(|| up.requests() > checked + 10 * MONITORS as u64);
+    let requests = up.requests();
+    eventually(|| up.requests() > requests + 10 * MONITORS as u64);
     let stored = Stored::new(&configs[0]);
     let led = stored.last(ups[0]);
     eventually(|| ups.iter().all(|id| stored.last(*id) > led));
     let results = databases.results(&databases.standby);
     assert!(!acknowledged.is_empty());
-    let lost: Vec<_> = acknowledged.difference(&results).collect();
-    assert!(lost.is_empty(), "{lost:?}");
+    let missing: Vec<_> = acknowledged.difference(&results).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 
     // No incident opened or closed, and what was missed is a gap.
     assert_eq!(stored.incidents(), before);

@@ -312,20 +312,17 @@ impl Context {
     pub(super) fn fill(&self, text: &str, missing: &mut BTreeSet<String>) -> String {
         let mut filled = String::new();
         let mut rest = text;
-        while let Some(at) = rest.find(PLACE) {
-            let (before, place) = rest.split_at(at);
-            let behind = &place[PLACE.len()..];
-            let is_path = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
-            let length = behind.bytes().take_while(|byte| is_path(*byte)).count();
-            let (path, behind) = behind.split_at(length);
+        while let Some((before, behind)) = rest.split_once(PLACE) {
+            let is_path = |letter: char| letter.is_ascii_alphanumeric() || "_.-".contains(letter);
+            let end = behind.find(|letter| !is_path(letter));
+            let (path, behind) = behind.split_at(end.unwrap_or(behind.len()));
             filled.push_str(before);
-            match self.get(path) {
-                Some(value) => filled.push_str(&shown(value)),
-                None => {
-                    filled.push_str(&place[..PLACE.len() + length]);
-                    if !path.is_empty() {
-                        missing.insert(path.to_owned());
-                    }
+            if let Some(value) = self.get(path) {
+                filled.push_str(&shown(value));
+            } else {
+                filled.extend([PLACE, path]);
+                if !path.is_empty() {
+                    missing.insert(path.to_owned());
                 }
             }
             rest = behind;
@@ -347,8 +344,16 @@ pub(super) fn value_of(placeholder: &str, reading: &Reading, at: Timestamp) -> O
     resolved(placeholder.trim(), reading, at).ok()
 }
 
+/// What a side names of a suite.
+enum Named<'r> {
+    /// A value.
+    Value(&'r Value),
+    /// A path without one.
+    Nothing,
+}
+
 /// The value of the suite that a side names; `None` if the side is about something else.
-fn of_context<'r>(side: &str, reading: &'r Reading) -> Option<Option<&'r Value>> {
+fn of_context<'r>(side: &str, reading: &'r Reading) -> Option<Named<'r>> {
     const NAME: &str = "[CONTEXT]";
 
     let context = reading.context.as_deref()?;
@@ -356,7 +361,8 @@ fn of_context<'r>(side: &str, reading: &'r Reading) -> Option<Option<&'r Value>>
     is_named.then(|| {
         // Names in lower case have no value in Gatus.
         let path = side.strip_prefix(NAME).unwrap_or(side);
-        context.get(path.strip_prefix('.').unwrap_or(path))
+        let found = context.get(path.strip_prefix('.').unwrap_or(path));
+        found.map_or(Named::Nothing, Named::Value)
     })
 }
 
@@ -384,8 +390,10 @@ fn resolved(side: &str, reading: &Reading, at: Timestamp) -> Result<String, Opti
     {
         return Ok(has(inner, reading, at).to_string());
     }
-    if let Some(found) = of_context(side, reading) {
-        return found.map(shown).ok_or(None);
+    match of_context(side, reading) {
+        Some(Named::Value(value)) => return Ok(shown(value)),
+        Some(Named::Nothing) => return Err(None),
+        None => {}
     }
     let upper = side.to_ascii_uppercase();
     Ok(match upper.as_str() {
@@ -416,13 +424,17 @@ fn body_path(side: &str) -> &str {
 }
 
 fn length(inner: &str, reading: &Reading, at: Timestamp) -> Result<String, Option<String>> {
-    if let Some(found) = of_context(inner, reading) {
-        let length = match found.ok_or(None)? {
-            Value::Array(items) => items.len(),
-            Value::Object(entries) => entries.len(),
-            other => shown(other).len(),
-        };
-        return Ok(length.to_string());
+    match of_context(inner, reading) {
+        Some(Named::Value(value)) => {
+            let length = match value {
+                Value::Array(items) => items.len(),
+                Value::Object(entries) => entries.len(),
+                other => shown(other).len(),
+            };
+            return Ok(length.to_string());
+        }
+        Some(Named::Nothing) => return Err(None),
+        None => {}
     }
     let upper = inner.to_ascii_uppercase();
     let body = parsed(&reading.body);
@@ -444,7 +456,7 @@ fn length(inner: &str, reading: &Reading, at: Timestamp) -> Result<String, Optio
 
 fn has(inner: &str, reading: &Reading, at: Timestamp) -> bool {
     if let Some(found) = of_context(inner, reading) {
-        return found.is_some();
+        return matches!(found, Named::Value(_));
     }
     let upper = inner.to_ascii_uppercase();
     if upper.starts_with("[BODY].") || upper.starts_with("[BODY][") {

@@ -219,9 +219,9 @@ impl SuiteProbe {
                 whole.failure = reading.failure;
             }
             let reason = problem.or(result.reason).unwrap_or_default();
-            let notes = std::mem::take(&mut progress.not_stored);
-            let notes: String = notes.iter().map(|note| format!("; {note}")).collect();
-            whole.unmet = Some(format!("step `{}`: {reason}{notes}", step.name));
+            let mut parts = vec![format!("step `{}`: {reason}", step.name)];
+            parts.append(&mut progress.not_stored);
+            whole.unmet = Some(parts.join("; "));
         } else if !progress.has_failed {
             whole.code = reading.code;
         }

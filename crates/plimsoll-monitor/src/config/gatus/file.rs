@@ -217,6 +217,7 @@ fn compile_root(root: &Block, directory: &Path) -> Plan {
         Some(login) => Guard::Basic(Arc::clone(&login.auth)),
     };
     let channels = endpoints.alerting.channels();
+    let monitors: Vec<_> = monitors.into_iter().map(Arc::new).collect();
     let page = PagePlan::of_all(&settings.title, &monitors, guard);
     Plan {
         organisation: DEFAULT_ORGANISATION.to_owned(),

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_formats::yaml::Node;
 use serde_json::{Map, Value};
 
 use super::{Endpoints, add_secrets, body, conditions, http_options, names, plan, ui};
@@ -32,7 +33,7 @@ impl Endpoints {
         let (name, group) = names(block);
         let interval = block.duration("interval").unwrap_or(INTERVAL);
         let timeout = block.duration("timeout").unwrap_or(TIMEOUT);
-        let context = match block.node("context").map(|node| node.to_json()) {
+        let context = match block.node("context").map(Node::to_json) {
             None => Map::new(),
             Some(Value::Object(values)) => values,
             Some(_) => {
