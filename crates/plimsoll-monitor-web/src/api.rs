@@ -169,6 +169,11 @@ fn public(api: &Api) -> Routes {
         .get(everyone, "/health", gatus::health)
         .get(everyone, "/metrics", metrics::metrics)
         .get(everyone, &of_monitor("/badge.svg"), monitors::badge)
+        .get(
+            everyone,
+            "/api/v1/tags/{tag}/badge.svg",
+            monitors::tag_badge,
+        )
         .get(secret, "/on-call/{file}", oncall::calendar)
         .get(secret, "/ping/{token}", ping::success)
         .post(secret, "/ping/{token}", ping::success)

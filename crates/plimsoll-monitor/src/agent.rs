@@ -388,7 +388,7 @@ impl Agent {
                 return false;
             }
         };
-        self.place(plan.monitors.into_iter().map(Arc::new).collect());
+        self.place(plan.monitors);
         self.work = Some(text);
         true
     }

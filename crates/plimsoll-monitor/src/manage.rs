@@ -117,7 +117,7 @@ impl Handle {
         let texts: Vec<_> = puts.iter().map(|put| put.table.to_string()).collect();
         let all: Vec<_> = texts.iter().map(String::as_str).collect();
         let grounds = self.board.grounds();
-        let others = staying.iter().map(|plan| &***plan);
+        let others = staying.iter().copied();
         let mut plans = Vec::with_capacity(puts.len());
         let mut problems = Vec::new();
         for (index, outcome) in overlay::monitors(&all, &grounds, others)
@@ -284,7 +284,7 @@ impl Handle {
             self.escalation_of(&text, put.was.as_deref())?
         } else {
             let views = self.board.views();
-            let plans: Vec<_> = views.iter().map(|view| (*view.plan).clone()).collect();
+            let plans: Vec<_> = views.iter().map(|view| Arc::clone(&view.plan)).collect();
             let placed = overlay::window(&text, &plans)
                 .map_err(|problems| ChangeError::Invalid(numbered(problems)))?;
             placed.window.name.clone()
@@ -321,7 +321,7 @@ impl Handle {
     /// - `was`: the slug of the page that it replaces.
     pub fn page_of(&self, text: &str, was: Option<&str>) -> Result<Arc<PagePlan>, ChangeError> {
         let views = self.board.views();
-        let plans: Vec<_> = views.iter().map(|view| (*view.plan).clone()).collect();
+        let plans: Vec<_> = views.iter().map(|view| Arc::clone(&view.plan)).collect();
         let pages = self.board.pages();
         let others: Vec<_> = pages
             .iter()
@@ -341,7 +341,7 @@ impl Handle {
         was: Option<&str>,
     ) -> Result<Arc<NotifyPlan>, ChangeError> {
         let views = self.board.views();
-        let plans: Vec<_> = views.iter().map(|view| (*view.plan).clone()).collect();
+        let plans: Vec<_> = views.iter().map(|view| Arc::clone(&view.plan)).collect();
         let channels = self.board.channels();
         let others: Vec<_> = channels
             .iter()
@@ -358,7 +358,7 @@ impl Handle {
     /// - `was`: the name of the one that it replaces.
     fn escalation_of(&self, text: &str, was: Option<&str>) -> Result<String, ChangeError> {
         let views = self.board.views();
-        let plans: Vec<_> = views.iter().map(|view| (*view.plan).clone()).collect();
+        let plans: Vec<_> = views.iter().map(|view| Arc::clone(&view.plan)).collect();
         let escalations = self.board.escalations();
         let others = escalations
             .iter()

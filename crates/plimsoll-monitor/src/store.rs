@@ -304,7 +304,8 @@ pub trait Store: Definitions + Accounts + Send + Sync + fmt::Debug + 'static {
     fn is_behind(&self) -> bool;
 
     /// Takes the lease of running the checks of an organisation for `lasts` from now on, or renews it; false while another
-    /// process has it.
+    /// process has it, and once after the database became another one, which may lack what the former one had taken: a
+    /// process that leads begins anew from what is there.
     ///
     /// - `holder`: the process, by a name of its own.
     fn hold_lease(

@@ -175,9 +175,49 @@ impl PostgresServer {
         assert_eq!(self.sql("postgres", "SELECT pg_promote()"), "t");
     }
 
+    /// Has what this one acknowledges from now on be with its standby already.
+    pub fn replicate_synchronously(&self) {
+        self.sql(
+            "postgres",
+            "ALTER SYSTEM SET synchronous_standby_names = '*'",
+        );
+        self.sql("postgres", "SELECT pg_reload_conf()");
+        let shown = || self.sql("postgres", "SHOW synchronous_standby_names");
+        let states = "SELECT string_agg(sync_state, ',') FROM pg_stat_replication";
+        wait_until(|| shown() == "*" && self.sql("postgres", states) == "sync");
+    }
+
     /// Ends the server; its data stays.
     pub fn stop(&mut self) {
         self.running = None;
+    }
+
+    /// Ends the server at once, as a crash does: what waits is neither answered nor sent to a standby.
+    pub fn crash(&mut self) {
+        self.signal("QUIT");
+        self.stop();
+    }
+
+    /// Has all its processes stand still: it takes connections and answers nothing, until it is dropped.
+    pub fn freeze(&self) {
+        self.signal("STOP");
+    }
+
+    /// Sends a signal to the server and the processes of its connections.
+    fn signal(&self, signal: &str) {
+        let file = self.folder.join("data").join("postmaster.pid");
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let Some(first) = text.lines().next() else {
+            return;
+        };
+        let children = format!("/proc/{first}/task/{first}/children");
+        let children = fs::read_to_string(children).unwrap_or_default();
+        Command::new("kill")
+            .arg(format!("-{signal}"))
+            .args([first].into_iter().chain(children.split_whitespace()))
+            .stderr(Stdio::null())
+            .status()
+            .ok();
     }
 
     /// Starts the server again, and waits until it takes connections.
@@ -242,6 +282,8 @@ impl PostgresServer {
 
 impl Drop for PostgresServer {
     fn drop(&mut self) {
+        // One that was frozen could not end.
+        self.signal("CONT");
         self.stop();
         fs::remove_dir_all(&self.folder).ok();
     }

@@ -194,7 +194,8 @@ async fn stand_by(
         {
             owner.publish_standby(&handle, &pages);
         }
-        tokio::time::sleep(READ_EVERY).await;
+        let took = clock.now().saturating_duration_since(origin + elapsed);
+        tokio::time::sleep(READ_EVERY.max(took * SPARSENESS)).await;
     }
 }
 
@@ -502,6 +503,9 @@ const READ_WITHIN: Duration = Duration::from_secs(5);
 
 /// How often a standby reads what the process that runs the checks has written.
 const READ_EVERY: Duration = Duration::from_secs(2);
+
+/// How much longer than a look a standby rests at least: it reads all monitors, which may be very many.
+const SPARSENESS: u32 = 9;
 
 /// Between two looks for pages that have no snapshot, at least.
 const REST: Duration = Duration::from_secs(1);

@@ -471,7 +471,7 @@ async fn tried(
     let others = views
         .iter()
         .filter(|view| key != Some(view.plan.key.as_str()))
-        .map(|view| &*view.plan);
+        .map(|view| &view.plan);
     let mut puts = [Put {
         id: None,
         was: key.map(str::to_owned),

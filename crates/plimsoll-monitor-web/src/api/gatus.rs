@@ -157,6 +157,10 @@ fn result(view: &View, row: &ResultRow) -> Value {
                 .iter()
                 .map(|condition| json!({ "condition": condition.text(), "success": true }))
                 .collect(),
+            (None, Expectation::OfProbe { conditions }) => conditions
+                .iter()
+                .map(|condition| json!({ "condition": condition, "success": true }))
+                .collect(),
             (None, Expectation::UpsideDown(_)) => Vec::new(),
         };
         if !judged.is_empty() {

@@ -345,16 +345,93 @@ pub(super) async fn badge(
             };
             Badge::new(&view.plan.name, message, color)
         }
-        Some(text) => {
-            let mut window = Query::parse(Some(&format!("uptime={text}")));
-            let window = window.duration("uptime", DAY)?;
-            let (measured, _) = measured(&api, &view, window).await?;
-            let label = format!("uptime {text}");
-            match measured.ratio() {
-                None => Badge::new(&label, "no data", badge::GREY),
-                Some(ratio) => Badge::new(&label, &badge::percent(ratio), badge::of_uptime(ratio)),
-            }
-        }
+        Some(text) => uptime_badge(&api, &[view], &text).await?,
     };
     Ok(svg(badge.with(look).svg()))
+}
+
+/// The badge of all monitors with a tag.
+pub(super) async fn tag_badge(
+    State(api): State<Api>,
+    Path(tag): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Answer {
+    /// Monitors whose uptime one request may read: a badge is open to everyone.
+    const MOST_READ: usize = 100;
+
+    let mut query = Query::parse(query.as_deref());
+    let window = query.take_text("uptime");
+    let look = Look::from_query(|key| query.take_text(key));
+    let look = look.map_err(|(key, message)| ApiError::invalid(key, message))?;
+    query.finish()?;
+    let mut views = api.handle.board.views();
+    views.retain(|view| view.plan.tags.contains(&tag));
+    if views.is_empty() {
+        return Err(ApiError::not_found("tag"));
+    }
+    let badge = match window {
+        None => {
+            let (message, color) = together(&views);
+            Badge::new(&tag, &message, color)
+        }
+        Some(_) if views.len() > MOST_READ => {
+            let message = format!(
+                "{} monitors have this tag, and the uptime of more than {MOST_READ} is not read",
+                views.len()
+            );
+            return Err(ApiError::invalid("uptime", message));
+        }
+        Some(text) => uptime_badge(&api, &views, &text).await?,
+    };
+    Ok(svg(badge.with(look).svg()))
+}
+
+/// The state of monitors as one, with its colour: the worst, and how many have it. Those that are paused or in maintenance count
+/// only where all are.
+fn together(views: &[View]) -> (String, &'static str) {
+    let active = views.iter().filter(|view| !view.in_maintenance);
+    let active: Vec<_> = active
+        .map(|view| view.health)
+        .filter(|health| *health != Health::Paused)
+        .collect();
+    let message = |name: &str, count: usize| match active.len() {
+        1 => name.to_owned(),
+        all => format!("{count} of {all} {name}"),
+    };
+    for (health, color) in [
+        (Health::Down, badge::RED),
+        (Health::Degraded, badge::YELLOW),
+    ] {
+        let count = active.iter().filter(|it| **it == health).count();
+        if count > 0 {
+            return (message(health.name(), count), color);
+        }
+    }
+    if active.contains(&Health::Up) {
+        return ("up".to_owned(), badge::GREEN);
+    }
+    if !active.is_empty() {
+        return ("no data".to_owned(), badge::GREY);
+    }
+    if views.iter().any(|view| view.in_maintenance) {
+        return ("maintenance".to_owned(), badge::BLUE);
+    }
+    ("paused".to_owned(), badge::GREY)
+}
+
+/// The uptime of monitors together: the time that they were down, of all that was probed.
+async fn uptime_badge(api: &Api, views: &[View], text: &str) -> Result<Badge, ApiError> {
+    let mut window = Query::parse(Some(&format!("uptime={text}")));
+    let window = window.duration("uptime", DAY)?;
+    let mut all = Uptime::default();
+    for view in views {
+        let (measured, _) = measured(api, view, window).await?;
+        all.probed += measured.probed;
+        all.down += measured.down;
+    }
+    let label = format!("uptime {text}");
+    Ok(match all.ratio() {
+        None => Badge::new(&label, "no data", badge::GREY),
+        Some(ratio) => Badge::new(&label, &badge::percent(ratio), badge::of_uptime(ratio)),
+    })
 }

@@ -89,6 +89,8 @@ const ROUTES: &[Described] = &[
     route("get", "/api/v1/monitors/{key}/latency", Scope::Read, "Get percentiles of latency").query(&["window"]),
     route("get", "/api/v1/monitors/{key}/badge.svg", Scope::Read, "Get a badge of health or uptime").open()
         .query(&["uptime", "style", "label", "color", "labelColor"]).answers(200, None),
+    route("get", "/api/v1/tags/{tag}/badge.svg", Scope::Read, "Get a badge of all monitors with a tag").open()
+        .query(&["uptime", "style", "label", "color", "labelColor"]).answers(200, None),
     route("post", "/api/v1/monitors/{key}/check-now", Scope::Write, "Check at once and return the result"),
     route("post", "/api/v1/monitors/{key}/pause", Scope::Write, "Stop checks").answers(200, Some("Monitor")),
     route("post", "/api/v1/monitors/{key}/resume", Scope::Write, "Resume checks").answers(200, Some("Monitor")),

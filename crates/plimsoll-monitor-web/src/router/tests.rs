@@ -35,6 +35,7 @@ const TABLE: &[(Audience, &[&str])] = &[
             "GET /health",
             "GET /metrics",
             "GET /api/v1/monitors/{key}/badge.svg",
+            "GET /api/v1/tags/{tag}/badge.svg",
             "GET /admin/sign-in",
             "POST /admin/sign-in",
             "GET /admin/oidc/start",

@@ -125,6 +125,76 @@ fn errors_have_one_shape_and_name_the_field() {
 }
 
 #[test]
+fn a_tag_has_a_badge_of_all_its_monitors() {
+    let folder = TempDir::new().unwrap();
+    let origin = Origin::hello();
+    let mut text = format!(
+        "store = \"m.db\"\n[defaults]\ninterval = \"100ms\"\nconfirm = 1\n\
+         [[token]]\nname = \"ann\"\nsha256 = \"2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b\"\nscopes = [\"admin\"]\n\
+         [[monitor]]\nname = \"a\"\nhttp = \"{0}\"\ntags = [\"shop\", \"x/z\"]\n\
+         [[monitor]]\nname = \"b\"\nhttp = \"{0}\"\ntags = [\"shop\"]\n\
+         [[monitor]]\nname = \"c\"\ntcp = \"{1}\"\ntags = [\"shop\"]\n",
+        origin.url("/"),
+        refused_address()
+    );
+    for number in 0..101 {
+        writeln!(
+            text,
+            "[[monitor]]\nname = \"m{number}\"\nmanual = true\ntags = [\"many\"]"
+        )
+        .unwrap();
+    }
+    let running = Running::new(folder.path(), "monitor.toml", &text);
+    for (key, health) in [("_a", "up"), ("_b", "up"), ("_c", "down")] {
+        let path = format!("/api/v1/monitors/{key}");
+        eventually(|| running.json_as(WRITER, &path)["health"] == health);
+    }
+    let badge = |rest: &str| {
+        let (status, text) = running.get(&format!("/api/v1/tags/{rest}"));
+        assert_eq!(status, StatusCode::OK, "{rest}: {text}");
+        let title = text.split("<title>").nth(1).unwrap();
+        title.split("</title>").next().unwrap().to_owned()
+    };
+    let change = |what: &str| {
+        let path = format!("/api/v1/monitors/{what}");
+        let (status, text) = running.call(Method::POST, &path, &[WRITER], "");
+        assert!(status.is_success(), "{text}");
+    };
+    assert_eq!(badge("shop/badge.svg"), "shop: 1 of 3 down");
+    assert_eq!(badge("x%2Fz/badge.svg?label=page"), "page: up");
+    assert_eq!(badge("many/badge.svg"), "many: no data");
+    eventually(|| badge("x%2Fz/badge.svg?uptime=1h") == "uptime 1h: 100%");
+    eventually(|| {
+        let shown = badge("shop/badge.svg?uptime=1h");
+        shown.ends_with('%') && shown != "uptime 1h: 100%"
+    });
+    // What is paused does not count, unless all is.
+    change("_c/pause");
+    assert_eq!(badge("shop/badge.svg"), "shop: up");
+    change("_a/pause");
+    change("_b/pause");
+    assert_eq!(badge("shop/badge.svg"), "shop: paused");
+    for (path, expected, why) in [
+        ("none/badge.svg", StatusCode::NOT_FOUND, "no such tag"),
+        (
+            "shop/badge.svg?uptime=x",
+            StatusCode::BAD_REQUEST,
+            "duration",
+        ),
+        ("shop/badge.svg?style=x", StatusCode::BAD_REQUEST, "style"),
+        (
+            "many/badge.svg?uptime=1h",
+            StatusCode::BAD_REQUEST,
+            "101 monitors",
+        ),
+    ] {
+        let (status, text) = running.get(&format!("/api/v1/tags/{path}"));
+        assert_eq!(status, expected, "{path}: {text}");
+        assert!(text.contains(why), "{text}");
+    }
+}
+
+#[test]
 fn latency_has_percentiles_and_phases() {
     let (_folder, _origin, running) = several(1);
     running.wait_for("even_m0", "up");

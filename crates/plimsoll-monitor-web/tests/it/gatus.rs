@@ -13,6 +13,179 @@ use crate::notices::Receiver;
 const JSON: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 33\r\n\r\n{\"status\":\"UP\",\"items\":[1,2,3,4]}";
 
+fn answer(status: &str, body: &str) -> Script {
+    let length = body.len();
+    let text = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    Script::serve(text.into_bytes())
+}
+
+/// The first lines of the requests of an origin.
+fn requests(origin: &Origin) -> Vec<String> {
+    let lines = origin.heads();
+    let first = |head: &String| {
+        let line = head.lines().next().unwrap_or_default();
+        line.trim_end_matches(" HTTP/1.1").to_owned()
+    };
+    lines.iter().map(first).collect()
+}
+
+/// The suite of Gatus's documentation, with what else its steps may use.
+fn suite(name: &str, origin: &Origin) -> String {
+    let url = origin.url("");
+    format!(
+        r#"
+  - name: {name}
+    group: api-tests
+    interval: 200ms
+    timeout: 10s
+    context:
+      price: "19.99"
+      base: "{url}"
+    endpoints:
+      - name: create-item
+        url: "[CONTEXT].base/items"
+        method: POST
+        body: '{{"name": "Test Item", "price": "[CONTEXT].price"}}'
+        conditions:
+          - "[STATUS] == 201"
+          - "len([BODY].id) > 0"
+          - "[BODY].price == [CONTEXT].price"
+        store:
+          itemId: "[BODY].id"
+          session.token: "[BODY].token"
+        alerts:
+          - type: custom
+            failure-threshold: 2
+      - name: update-item
+        url: {url}/items/[CONTEXT].itemId
+        method: PUT
+        headers:
+          Authorization: Bearer [CONTEXT].session.token
+        body: '{{"price": "24.99"}}'
+        conditions:
+          - "[STATUS] == 200"
+          - "[BODY].token != [CONTEXT].session.token"
+        alerts:
+          - type: custom
+            failure-threshold: 1
+      - name: get-item
+        url: {url}/items/[CONTEXT].itemId
+        conditions:
+          - "[STATUS] == 200"
+          - "[BODY].price == 24.99"
+          - "has([CONTEXT].itemId) == true"
+          - "len([CONTEXT].itemId) == 2"
+      - name: delete-item
+        url: {url}/items/[CONTEXT].itemId
+        method: DELETE
+        always-run: true
+        conditions:
+          - "[STATUS] == 204"
+"#
+    )
+}
+
+#[test]
+fn suites_are_checked_step_by_step_with_what_earlier_steps_stored() {
+    const CREATED: &str = r#"{"id":42,"price":"19.99","token":"s3cret-of-a-run"}"#;
+
+    let folder = TempDir::new().unwrap();
+    let good = Origin::builder().script(|number| match number % 4 {
+        0 => answer("201 Created", CREATED),
+        1 => answer("200 OK", "{}"),
+        2 => answer("200 OK", r#"{"price":24.99}"#),
+        _ => answer("204 No Content", ""),
+    });
+    let good = good.start();
+    // The second step fails, so the third is left out, and the last one runs all the same.
+    let failing = Origin::builder().script(|number| match number % 3 {
+        0 => answer("201 Created", CREATED),
+        1 => answer("200 OK", r#"{"token":"s3cret-of-a-run"}"#),
+        _ => answer("204 No Content", ""),
+    });
+    let failing = failing.start();
+    // Nothing is stored, so the requests that need it are not made.
+    let empty = Origin::builder().script(|_| answer("201 Created", r#"{"price":"19.99"}"#));
+    let empty = empty.start();
+    let text = format!(
+        "suites:{}{}{}  - name: off\n    enabled: false\n    endpoints: [{{name: a, url: 'tcp://localhost:1', conditions: ['[CONNECTED] == true']}}]\n",
+        suite("good", &good),
+        suite("failing", &failing),
+        suite("empty", &empty),
+    );
+    let running = Running::new(folder.path(), "config.yaml", &text);
+    running.wait_for("api-tests_good", "up");
+    running.wait_for("api-tests_failing", "down");
+    running.wait_for("api-tests_empty", "down");
+    eventually(|| good.requests() >= 8);
+
+    let steps = [
+        "POST /items",
+        "PUT /items/42",
+        "GET /items/42",
+        "DELETE /items/42",
+    ];
+    assert_eq!(requests(&good)[..8], [steps, steps].concat());
+    let update = &good.heads()[1].to_lowercase();
+    assert!(
+        update.contains("authorization: bearer s3cret-of-a-run"),
+        "{update}"
+    );
+    let without_get = ["POST /items", "PUT /items/42", "DELETE /items/42"];
+    assert_eq!(requests(&failing)[..3], without_get);
+    assert!(requests(&empty).iter().all(|line| line == "POST /items"));
+
+    let listed = || running.json("/api/v1/endpoints/statuses");
+    eventually(|| {
+        let all = listed();
+        let all = all.as_array().unwrap();
+        all.iter()
+            .all(|one| !one["results"].as_array().unwrap().is_empty())
+    });
+    let all = listed();
+    let all = all.as_array().unwrap();
+    let conditions = |name: &str| {
+        let found = all.iter().find(|one| one["name"] == name).unwrap();
+        let last = found["results"].as_array().unwrap().last().unwrap();
+        let judged = last["conditionResults"].as_array().unwrap().clone();
+        let pair = |one: &serde_json::Value| {
+            let text = one["condition"].as_str().unwrap().to_owned();
+            (text, one["success"] == true)
+        };
+        judged.iter().map(pair).collect::<Vec<_>>()
+    };
+    assert_eq!(all.len(), 3, "one is not enabled");
+    let good = conditions("good");
+    assert_eq!(good.len(), 10);
+    assert!(good.iter().all(|(_, met)| *met), "{good:?}");
+    assert_eq!(good[0].0, "create-item: [STATUS] == 201");
+    let failing = conditions("failing");
+    assert_eq!(failing.len(), 6, "{failing:?}");
+    assert!(failing[5].1 && failing[5].0 == "delete-item: [STATUS] == 204");
+    // What a field with credentials sends is known by no one else.
+    assert_eq!(
+        failing[4],
+        (
+            "update-item: [BODY].token (********) != [CONTEXT].session.token (********)".to_owned(),
+            false
+        )
+    );
+    let reason = |key: &str| {
+        let one = running.json(&format!("/api/v1/monitors/{key}"));
+        one["last"]["reason"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let failing = reason("api-tests_failing");
+    assert!(failing.starts_with("step `update-item`: "), "{failing}");
+    assert!(!failing.contains("s3cret"), "{failing}");
+    let empty = reason("api-tests_empty");
+    assert!(empty.starts_with("step `create-item`: "), "{empty}");
+}
+
 #[test]
 fn endpoints_are_checked_as_gatus_checks_them() {
     let folder = TempDir::new().unwrap();

@@ -18,6 +18,8 @@ mod definitions;
 
 mod escalations;
 
+mod failover;
+
 mod faults;
 
 mod gatus;

@@ -104,7 +104,7 @@ fn shares_until_it_is_killed() {
 }
 
 /// What the store has, read beside the processes.
-struct Stored {
+pub(crate) struct Stored {
     store: Arc<dyn Store>,
     org: OrgId,
 }
@@ -112,7 +112,7 @@ struct Stored {
 const END: Timestamp = Timestamp(i64::MAX);
 
 impl Stored {
-    fn new(config: &Path) -> Self {
+    pub(crate) fn new(config: &Path) -> Self {
         let store = load(config, &|_| None)
             .unwrap()
             .store
@@ -122,7 +122,7 @@ impl Stored {
         Self { store, org }
     }
 
-    fn monitors(&self, begin: &str) -> Vec<MonitorId> {
+    pub(crate) fn monitors(&self, begin: &str) -> Vec<MonitorId> {
         let rows = block_on(self.store.monitors(self.org)).unwrap();
         let rows = rows
             .iter()
@@ -131,7 +131,7 @@ impl Stored {
     }
 
     /// The dates of all results, ascending.
-    fn dates(&self, monitor: MonitorId) -> Vec<Timestamp> {
+    pub(crate) fn dates(&self, monitor: MonitorId) -> Vec<Timestamp> {
         let results = self.store.results(self.org, monitor, END, 100_000);
         let mut dates: Vec<_> = block_on(results)
             .unwrap()
@@ -142,13 +142,13 @@ impl Stored {
         dates
     }
 
-    fn last(&self, monitor: MonitorId) -> Timestamp {
+    pub(crate) fn last(&self, monitor: MonitorId) -> Timestamp {
         let results = block_on(self.store.results(self.org, monitor, END, 1)).unwrap();
         results.first().map_or(Timestamp(0), |row| row.at)
     }
 
     /// Every incident by its name, its number and its end.
-    fn incidents(&self) -> BTreeSet<(String, i64, Option<i64>)> {
+    pub(crate) fn incidents(&self) -> BTreeSet<(String, i64, Option<i64>)> {
         let found = self
             .store
             .incidents(self.org, IncidentFilter::default(), None, 1_000);
@@ -158,7 +158,7 @@ impl Stored {
     }
 
     /// Whether an incident of the monitor of that key is open.
-    fn is_open(&self, key: &str) -> bool {
+    pub(crate) fn is_open(&self, key: &str) -> bool {
         let incidents = self.incidents();
         let of_key = format!("{key}/");
         incidents
@@ -171,7 +171,7 @@ impl Stored {
         block_on(self.store.fetch_handed_over(self.org)).unwrap()
     }
 
-    fn health(&self, monitor: MonitorId) -> Vec<(Timestamp, Health)> {
+    pub(crate) fn health(&self, monitor: MonitorId) -> Vec<(Timestamp, Health)> {
         let health = self.store.health(self.org, monitor, Timestamp(0), END);
         let health = block_on(health).unwrap().into_iter();
         health.map(|(at, _)| (at.at, at.health)).collect()
@@ -184,19 +184,24 @@ fn longest_gap(dates: &[Timestamp]) -> Duration {
     pauses.max().unwrap_or_default()
 }
 
-fn shards(process: &Process) -> Vec<i64> {
+/// The shards and monitors of each process, as the one that leads says.
+pub(crate) fn divided(process: &Process) -> Vec<(i64, u64)> {
     let (status, text) = process.get("/api/v1/processes");
     assert_eq!(status, 200, "{text}");
     let found: Value = serde_json::from_str(&text).unwrap();
     let processes = found["processes"].as_array().unwrap();
     assert_eq!(processes.iter().filter(|it| it["leads"] == true).count(), 1);
-    let shards: Vec<_> = processes
-        .iter()
-        .map(|it| it["shards"].as_i64().unwrap())
-        .collect();
+    let parts = processes.iter().map(|it| {
+        let shards = it["shards"].as_i64().unwrap();
+        (shards, it["monitors"].as_u64().unwrap())
+    });
+    parts.collect()
+}
+
+fn shards(process: &Process) -> Vec<i64> {
+    let (shards, monitors): (Vec<_>, Vec<_>) = divided(process).into_iter().unzip();
     if shards.iter().sum::<i64>() == 256 {
-        let monitors = processes.iter().map(|it| it["monitors"].as_u64().unwrap());
-        assert_eq!(monitors.sum::<u64>(), MONITORS as u64 + 9);
+        assert_eq!(monitors.iter().sum::<u64>(), MONITORS as u64 + 9);
     }
     shards
 }

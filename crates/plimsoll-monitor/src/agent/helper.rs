@@ -151,11 +151,10 @@ impl StoreLink {
                 results: vec![found],
                 ..frame.clone()
             };
-            let text = serde_json::to_string(&SharedFinding::Result(report)).ok()?;
             Some(SharedResult {
                 number,
                 monitor,
-                text,
+                text: report.handed_over()?,
             })
         });
         let marks = held_back.iter().filter_map(|key| {

@@ -18,7 +18,7 @@ pub(crate) const MOST_STEPS: usize = 10;
 /// What steps may name.
 #[derive(Clone, Copy)]
 pub(crate) struct Named<'a> {
-    pub(crate) monitors: &'a [MonitorPlan],
+    pub(crate) monitors: &'a [Arc<MonitorPlan>],
     pub(crate) channels: &'a [Arc<NotifyPlan>],
     pub(crate) rotations: &'a [Arc<OnCallPlan>],
 }

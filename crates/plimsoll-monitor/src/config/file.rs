@@ -124,7 +124,8 @@ pub(super) fn compile(
         .into_iter()
         .filter_map(|table| monitor::compile(table, &mut context, &mut keys))
         .collect();
-    let mut monitors = link(compiled, &Others::default());
+    let monitors = link(compiled, &Others::default());
+    let mut monitors: Vec<_> = monitors.into_iter().map(Arc::new).collect();
     let windows: Vec<_> = windows
         .into_iter()
         .map(|(window, only)| PlacedWindow::compile(window, &only, &monitors))

@@ -15,7 +15,7 @@ use crate::store::Source;
 /// Compiles all channels.
 pub(super) fn compile<'t>(
     tables: Vec<Table<'t>>,
-    monitors: &[MonitorPlan],
+    monitors: &[Arc<MonitorPlan>],
     (rotations, filter): (&[Arc<OnCallPlan>], Option<AddressFilter>),
     environment: &'t dyn Fn(&str) -> Option<String>,
 ) -> Vec<Arc<NotifyPlan>> {
@@ -35,7 +35,7 @@ pub(super) fn compile<'t>(
 /// - `others`: channels that are there already.
 pub(super) fn compile_one(
     table: Table<'_>,
-    monitors: &[MonitorPlan],
+    monitors: &[Arc<MonitorPlan>],
     (rotations, filter): (&[Arc<OnCallPlan>], Option<AddressFilter>),
     others: &[Arc<NotifyPlan>],
 ) -> Option<Arc<NotifyPlan>> {
@@ -50,7 +50,7 @@ pub(super) fn compile_one(
 
 fn one<'t>(
     mut table: Table<'t>,
-    monitors: &[MonitorPlan],
+    monitors: &[Arc<MonitorPlan>],
     environment: &'t dyn Fn(&str) -> Option<String>,
     names: &mut HashSet<String>,
 ) -> Option<NotifyPlan> {
@@ -154,13 +154,13 @@ fn kinds(value: Value<'_>) -> Option<Vec<NoticeKind>> {
 }
 
 /// The keys of monitors and of those of groups.
-pub(super) fn chosen(value: Value<'_>, monitors: &[MonitorPlan]) -> HashSet<String> {
+pub(super) fn chosen(value: Value<'_>, monitors: &[Arc<MonitorPlan>]) -> HashSet<String> {
     let mut keys = HashSet::new();
     for value in value.elements() {
         let Some(text) = as_text(&value) else {
             continue;
         };
-        let is_meant = |monitor: &&MonitorPlan| {
+        let is_meant = |monitor: &&Arc<MonitorPlan>| {
             monitor.key == text || monitor.name == text || monitor.group == text
         };
         let found: Vec<_> = monitors.iter().filter(is_meant).collect();

@@ -54,7 +54,11 @@ pub struct PlacedWindow {
 
 impl PlacedWindow {
     /// Notes names that there are not.
-    pub(super) fn compile(window: Window, only: &[Value<'_>], monitors: &[MonitorPlan]) -> Self {
+    pub(super) fn compile(
+        window: Window,
+        only: &[Value<'_>],
+        monitors: &[Arc<MonitorPlan>],
+    ) -> Self {
         let names = only.iter().filter_map(|value| {
             let text = as_text(value)?;
             let is_known = monitors.iter().any(|monitor| {
@@ -91,11 +95,13 @@ impl Grounds {
 }
 
 /// Gives each monitor its windows.
-pub(crate) fn attach(monitors: &mut [MonitorPlan], windows: &[PlacedWindow]) {
+pub(crate) fn attach(monitors: &mut [Arc<MonitorPlan>], windows: &[PlacedWindow]) {
     for monitor in monitors {
         let mine = windows.iter().filter(|placed| placed.is_for(monitor));
         let mine: Vec<_> = mine.map(|placed| Arc::clone(&placed.window)).collect();
-        monitor.windows.extend(mine);
+        if !mine.is_empty() {
+            Arc::make_mut(monitor).windows.extend(mine);
+        }
     }
 }
 
@@ -105,7 +111,7 @@ pub(crate) fn attach(monitors: &mut [MonitorPlan], windows: &[PlacedWindow]) {
 pub fn monitors<'o>(
     texts: &[&str],
     grounds: &Grounds,
-    others: impl Iterator<Item = &'o MonitorPlan>,
+    others: impl Iterator<Item = &'o Arc<MonitorPlan>>,
 ) -> Vec<Result<MonitorPlan, Vec<ConfigProblem>>> {
     compiled(texts, grounds, others, false)
 }
@@ -116,7 +122,7 @@ pub fn monitors<'o>(
 pub(crate) fn discovered<'o>(
     texts: &[&str],
     grounds: &Grounds,
-    others: impl Iterator<Item = &'o MonitorPlan>,
+    others: impl Iterator<Item = &'o Arc<MonitorPlan>>,
     may_name_files: bool,
 ) -> Vec<Result<MonitorPlan, Vec<ConfigProblem>>> {
     compiled(texts, grounds, others, may_name_files)
@@ -131,7 +137,7 @@ pub fn of_configuration(text: &str, grounds: &Grounds) -> Result<MonitorPlan, Ve
 fn compiled<'o>(
     texts: &[&str],
     grounds: &Grounds,
-    others: impl Iterator<Item = &'o MonitorPlan>,
+    others: impl Iterator<Item = &'o Arc<MonitorPlan>>,
     may_name_files: bool,
 ) -> Vec<Result<MonitorPlan, Vec<ConfigProblem>>> {
     let mut known = Others::default();
@@ -189,7 +195,7 @@ fn compiled<'o>(
 /// Compiles a definition of a maintenance window.
 pub(crate) fn window(
     text: &str,
-    monitors: &[MonitorPlan],
+    monitors: &[Arc<MonitorPlan>],
 ) -> Result<PlacedWindow, Vec<ConfigProblem>> {
     let mut document = Document::parse(text);
     let compiled = maintenance::compile(document.root());
@@ -204,7 +210,7 @@ pub(crate) fn window(
 pub(crate) fn channel(
     text: &str,
     grounds: &Grounds,
-    monitors: &[MonitorPlan],
+    monitors: &[Arc<MonitorPlan>],
     rotations: &[Arc<OnCallPlan>],
     others: &[Arc<NotifyPlan>],
 ) -> Result<Arc<NotifyPlan>, Vec<ConfigProblem>> {
@@ -253,7 +259,7 @@ pub(crate) fn rotation(
 /// - `others`: pages that are there already.
 pub(crate) fn page(
     text: &str,
-    monitors: &[MonitorPlan],
+    monitors: &[Arc<MonitorPlan>],
     others: &[Arc<PagePlan>],
 ) -> Result<Arc<PagePlan>, Vec<ConfigProblem>> {
     let mut document = Document::parse(text);

@@ -118,7 +118,7 @@ const MOST_LOGO: usize = 256 * 1024;
 
 impl PagePlan {
     /// A page of all monitors, by their groups.
-    pub(crate) fn of_all(title: &str, monitors: &[MonitorPlan], guard: Guard) -> Self {
+    pub(crate) fn of_all(title: &str, monitors: &[Arc<MonitorPlan>], guard: Guard) -> Self {
         Self {
             slug: "status".to_owned(),
             title: title.to_owned(),
@@ -142,7 +142,7 @@ impl PagePlan {
     /// The page with these monitors, if it shows every monitor.
     pub(crate) fn showing<'m>(
         self: &Arc<Self>,
-        monitors: impl Iterator<Item = &'m MonitorPlan>,
+        monitors: impl Iterator<Item = &'m Arc<MonitorPlan>>,
     ) -> Arc<Self> {
         if !self.shows_all {
             return Arc::clone(self);
@@ -175,7 +175,7 @@ fn grouped(components: impl Iterator<Item = (String, PageComponent)>) -> Vec<Pag
     groups
 }
 
-fn component_of(monitor: &MonitorPlan) -> (String, PageComponent) {
+fn component_of(monitor: &Arc<MonitorPlan>) -> (String, PageComponent) {
     let component = PageComponent {
         key: monitor.key.clone(),
         name: monitor.name.clone(),
@@ -190,7 +190,7 @@ pub(super) type LogoFolder<'f> = (&'f Path, &'f RefCell<Vec<PathBuf>>);
 /// Compiles all pages.
 pub(super) fn compile(
     tables: Vec<Table<'_>>,
-    monitors: &[MonitorPlan],
+    monitors: &[Arc<MonitorPlan>],
     folder: LogoFolder<'_>,
 ) -> Vec<Arc<PagePlan>> {
     let mut slugs = HashSet::new();
@@ -204,7 +204,7 @@ pub(super) fn compile(
 /// Compiles a page that is kept in the store, which names no file.
 pub(crate) fn compile_one(
     table: Table<'_>,
-    monitors: &[MonitorPlan],
+    monitors: &[Arc<MonitorPlan>],
     others: &[Arc<PagePlan>],
 ) -> Option<Arc<PagePlan>> {
     let mut slugs = others.iter().map(|page| page.slug.clone()).collect();
@@ -214,7 +214,7 @@ pub(crate) fn compile_one(
 
 fn one(
     mut table: Table<'_>,
-    monitors: &[MonitorPlan],
+    monitors: &[Arc<MonitorPlan>],
     folder: Option<LogoFolder<'_>>,
     slugs: &mut HashSet<String>,
     hosts: &mut HashSet<String>,
@@ -346,7 +346,7 @@ fn slug(table: &mut Table<'_>, slugs: &mut HashSet<String>) -> Option<String> {
     Some(slug.to_owned())
 }
 
-fn group(mut table: Table<'_>, monitors: &[MonitorPlan]) -> Option<PageGroup> {
+fn group(mut table: Table<'_>, monitors: &[Arc<MonitorPlan>]) -> Option<PageGroup> {
     let name = table.text("name");
     if !table.was_given("name") {
         table.missing("name", "the heading of the group");
@@ -365,14 +365,14 @@ fn group(mut table: Table<'_>, monitors: &[MonitorPlan]) -> Option<PageGroup> {
 }
 
 /// A name of a monitor or a group, or `{ monitor, name, about }`.
-fn components(value: Value<'_>, monitors: &[MonitorPlan]) -> Vec<(String, PageComponent)> {
+fn components(value: Value<'_>, monitors: &[Arc<MonitorPlan>]) -> Vec<(String, PageComponent)> {
     if value.is_table() {
         return described(value, monitors).into_iter().collect();
     }
     let Some(text) = as_text(&value) else {
         return Vec::new();
     };
-    let is_meant = |monitor: &&MonitorPlan| {
+    let is_meant = |monitor: &&Arc<MonitorPlan>| {
         monitor.key == text || monitor.name == text || monitor.group == text
     };
     let found: Vec<_> = monitors.iter().filter(is_meant).map(component_of).collect();
@@ -382,7 +382,7 @@ fn components(value: Value<'_>, monitors: &[MonitorPlan]) -> Vec<(String, PageCo
     found
 }
 
-fn described(value: Value<'_>, monitors: &[MonitorPlan]) -> Option<(String, PageComponent)> {
+fn described(value: Value<'_>, monitors: &[Arc<MonitorPlan>]) -> Option<(String, PageComponent)> {
     let mut table = value.table()?;
     let name = table.text("name");
     let about = table.text("about");
@@ -408,7 +408,7 @@ fn described(value: Value<'_>, monitors: &[MonitorPlan]) -> Option<(String, Page
     Some((group, component))
 }
 
-fn unknown<T>(value: &Value<'_>, text: &str, monitors: &[MonitorPlan]) -> Option<T> {
+fn unknown<T>(value: &Value<'_>, text: &str, monitors: &[Arc<MonitorPlan>]) -> Option<T> {
     let names = monitors
         .iter()
         .flat_map(|monitor| [&monitor.name, &monitor.group]);

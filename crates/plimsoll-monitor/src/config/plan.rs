@@ -37,7 +37,7 @@ pub struct Plan {
     /// Whose monitors these are; several share a store.
     pub organisation: String,
     /// The monitors.
-    pub monitors: Vec<MonitorPlan>,
+    pub monitors: Vec<Arc<MonitorPlan>>,
     /// Store.
     pub store: StorePlan,
     /// How many checks run.

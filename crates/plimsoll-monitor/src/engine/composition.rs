@@ -52,7 +52,7 @@ impl StoredDefinitions {
 
 /// The file with the definitions of the store.
 pub(super) struct Composed {
-    pub(super) monitors: Vec<(Source, MonitorPlan)>,
+    pub(super) monitors: Vec<(Source, Arc<MonitorPlan>)>,
     pub(super) windows: Vec<PlacedWindow>,
     pub(super) pages: Vec<Arc<PagePlan>>,
     pub(super) rotations: Vec<Arc<OnCallPlan>>,
@@ -104,7 +104,7 @@ pub(super) fn compose(base: &Plan, stored: &StoredDefinitions, report: &dyn Fn(&
     let mut added = Vec::with_capacity(compiled.len());
     for (definition, outcome) in stored.monitors.iter().zip(compiled) {
         match outcome {
-            Ok(plan) => added.push(plan),
+            Ok(plan) => added.push(Arc::new(plan)),
             Err(problems) => left_out(DefinitionKind::Monitor, &definition.key, problems),
         }
     }
@@ -196,7 +196,7 @@ const fn noun(kind: DefinitionKind) -> &'static str {
 fn add_discovered(
     base: &Plan,
     stored: &StoredDefinitions,
-    of_file: &mut Vec<MonitorPlan>,
+    of_file: &mut Vec<Arc<MonitorPlan>>,
 ) -> Vec<Placed> {
     let mut all = Vec::with_capacity(base.discover.len());
     for source in &base.discover {
@@ -212,7 +212,7 @@ fn add_discovered(
             match outcome {
                 Ok(plan) => {
                     placed.keys.push(plan.key.clone());
-                    added.push(plan);
+                    added.push(Arc::new(plan));
                 }
                 Err(problems) => {
                     let name = definition.get("name").and_then(toml::Value::as_str);

@@ -79,8 +79,28 @@ fn shortened(mut text: String) -> String {
     text
 }
 
+impl Report {
+    /// The first report of an agent, of what it has found so far.
+    pub fn first(now: Timestamp, results: Vec<Found>) -> Self {
+        Self {
+            run: 1,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            now: now.0,
+            waiting: 0,
+            lost: 0,
+            results,
+        }
+    }
+
+    /// As a process hands it to the one that has the lease; `None` if it cannot be written.
+    pub fn handed_over(self) -> Option<String> {
+        serde_json::to_string(&SharedFinding::Result(self)).ok()
+    }
+}
+
 impl Found {
-    pub(crate) fn from_result(number: u64, key: &str, result: CheckResult) -> Self {
+    /// - `number`: ascending, of each agent.
+    pub fn from_result(number: u64, key: &str, result: CheckResult) -> Self {
         let phases = result.phases.iter();
         let judged = result.conditions.into_iter().take(MOST_CONDITIONS);
         Self {

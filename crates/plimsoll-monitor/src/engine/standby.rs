@@ -128,10 +128,7 @@ impl Standby {
     }
 
     fn apply(&mut self, plan: &Plan, composed: Composed) {
-        let monitors = composed.monitors.into_iter();
-        self.monitors = monitors
-            .map(|(source, plan)| (source, Arc::new(plan)))
-            .collect();
+        self.monitors = composed.monitors;
         let board = &self.handle.board;
         for view in board.views() {
             board.remove(view.id);

@@ -4,8 +4,11 @@
 //! says which conditions are in danger of that. Two things differ on purpose: an index below zero counts as missing
 //! instead of ending the program, and so does one into something that is no array.
 
-use serde_json::Value;
+use std::collections::BTreeSet;
 
+use serde_json::{Map, Value};
+
+use crate::probe::known_secrets::KnownSecrets;
 use crate::probe::reading::{GatusDisplay, Judged, Reading};
 use crate::time::{Timestamp, go_duration};
 
@@ -98,6 +101,12 @@ impl GatusCondition {
         }
         if self.operator == Operator::NotEqual && (is_body(left) || is_body(right)) {
             return Some("holds if the path is missing");
+        }
+        let is_large = |side: &str| number(side).is_some_and(|number| number.abs() >= 1_000_000);
+        if (is_body(left) && is_large(right)) || (is_body(right) && is_large(left)) {
+            return Some(
+                "fails for a number of JSON, which is written as `1.5e+06` from a million on",
+            );
         }
         let is_number = |side: &str| {
             side.starts_with('[') || number(side).is_some() || go_duration::parse(side).is_some()
@@ -243,6 +252,129 @@ fn wildcard(text: &str) -> Option<(&str, usize)> {
     (!path.contains(' ')).then(|| (path.strip_prefix('.').unwrap_or(path), position))
 }
 
+/// The values of a suite, which its steps store and use.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Context(Map<String, Value>);
+
+impl Context {
+    /// Those that a file begins with.
+    pub fn new(values: Map<String, Value>) -> Self {
+        Self(values)
+    }
+
+    /// Sets the value of a path such as `user.id`; what is in its way gives way.
+    pub(super) fn set(&mut self, path: &str, value: Value) {
+        let mut parts = path.split('.');
+        let last = parts.next_back().unwrap_or_default();
+        let mut entries = &mut self.0;
+        for part in parts {
+            let next = entries.entry(part).or_insert(Value::Null);
+            if !next.is_object() {
+                *next = Value::Object(Map::new());
+            }
+            let Value::Object(inner) = next else {
+                return;
+            };
+            entries = inner;
+        }
+        entries.insert(last.to_owned(), value);
+    }
+
+    /// With credentials hidden, to be shown.
+    pub(super) fn shown(&self, secrets: &KnownSecrets) -> Self {
+        fn hide(value: &mut Value, secrets: &KnownSecrets) {
+            match value {
+                Value::String(text) => *text = secrets.hide(text).into_owned(),
+                Value::Array(items) => items.iter_mut().for_each(|item| hide(item, secrets)),
+                Value::Object(entries) => {
+                    entries.values_mut().for_each(|item| hide(item, secrets));
+                }
+                Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            }
+        }
+        let mut shown = Value::Object(self.0.clone());
+        hide(&mut shown, secrets);
+        match shown {
+            Value::Object(entries) => Self(entries),
+            _ => Self::default(),
+        }
+    }
+
+    fn get(&self, path: &str) -> Option<&Value> {
+        let mut parts = path.split('.');
+        let first = self.0.get(parts.next()?)?;
+        parts.try_fold(first, |value, part| value.as_object()?.get(part))
+    }
+
+    /// A text with its places such as `[CONTEXT].user.id` filled.
+    ///
+    /// - `missing`: receives the paths that have no value.
+    pub(super) fn fill(&self, text: &str, missing: &mut BTreeSet<String>) -> String {
+        let mut filled = String::new();
+        let mut rest = text;
+        while let Some((before, behind)) = rest.split_once(PLACE) {
+            let is_path = |letter: char| letter.is_ascii_alphanumeric() || "_.-".contains(letter);
+            let end = behind.find(|letter| !is_path(letter));
+            let (path, behind) = behind.split_at(end.unwrap_or(behind.len()));
+            filled.push_str(before);
+            if let Some(value) = self.get(path) {
+                filled.push_str(&shown(value));
+            } else {
+                filled.extend([PLACE, path]);
+                if !path.is_empty() {
+                    missing.insert(path.to_owned());
+                }
+            }
+            rest = behind;
+        }
+        filled + rest
+    }
+}
+
+/// Before the path of a value.
+const PLACE: &str = "[CONTEXT].";
+
+/// Whether a text has places for values of a suite.
+pub(crate) fn has_places(text: &str) -> bool {
+    text.contains(PLACE)
+}
+
+/// The value of a placeholder, if it has one.
+pub(super) fn value_of(placeholder: &str, reading: &Reading, at: Timestamp) -> Option<String> {
+    resolved(placeholder.trim(), reading, at).ok()
+}
+
+/// What a side names of a suite.
+enum Named<'r> {
+    /// A value.
+    Value(&'r Value),
+    /// A path without one.
+    Nothing,
+}
+
+/// The value of the suite that a side names; `None` if the side is about something else.
+fn of_context<'r>(side: &str, reading: &'r Reading) -> Option<Named<'r>> {
+    const NAME: &str = "[CONTEXT]";
+
+    let context = reading.context.as_deref()?;
+    let is_named = side.get(..NAME.len())?.eq_ignore_ascii_case(NAME);
+    is_named.then(|| {
+        // Names in lower case have no value in Gatus.
+        let path = side.strip_prefix(NAME).unwrap_or(side);
+        let found = context.get(path.strip_prefix('.').unwrap_or(path));
+        found.map_or(Named::Nothing, Named::Value)
+    })
+}
+
+/// A value as Go writes it.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Number(number) if !number.is_f64() => number.to_string(),
+        Value::Object(_) => go_map(value),
+        other => text_of(other).unwrap_or_else(|| "<nil>".to_owned()),
+    }
+}
+
 /// A side with its value; `Err` if it has none, with an error to report if there is one.
 fn resolved(side: &str, reading: &Reading, at: Timestamp) -> Result<String, Option<String>> {
     let millis = |date: Option<Timestamp>| date.map_or(0, |date| date.0 - at.0).to_string();
@@ -257,6 +389,11 @@ fn resolved(side: &str, reading: &Reading, at: Timestamp) -> Result<String, Opti
         .and_then(|it| it.strip_suffix(')'))
     {
         return Ok(has(inner, reading, at).to_string());
+    }
+    match of_context(side, reading) {
+        Some(Named::Value(value)) => return Ok(shown(value)),
+        Some(Named::Nothing) => return Err(None),
+        None => {}
     }
     let upper = side.to_ascii_uppercase();
     Ok(match upper.as_str() {
@@ -287,6 +424,18 @@ fn body_path(side: &str) -> &str {
 }
 
 fn length(inner: &str, reading: &Reading, at: Timestamp) -> Result<String, Option<String>> {
+    match of_context(inner, reading) {
+        Some(Named::Value(value)) => {
+            let length = match value {
+                Value::Array(items) => items.len(),
+                Value::Object(entries) => entries.len(),
+                other => shown(other).len(),
+            };
+            return Ok(length.to_string());
+        }
+        Some(Named::Nothing) => return Err(None),
+        None => {}
+    }
     let upper = inner.to_ascii_uppercase();
     let body = parsed(&reading.body);
     let found = if upper == "[BODY]" {
@@ -306,6 +455,9 @@ fn length(inner: &str, reading: &Reading, at: Timestamp) -> Result<String, Optio
 }
 
 fn has(inner: &str, reading: &Reading, at: Timestamp) -> bool {
+    if let Some(found) = of_context(inner, reading) {
+        return matches!(found, Named::Value(_));
+    }
     let upper = inner.to_ascii_uppercase();
     if upper.starts_with("[BODY].") || upper.starts_with("[BODY][") {
         let body = parsed(&reading.body);
@@ -380,10 +532,10 @@ fn go_map(value: &Value) -> String {
     format!("map[{}]", entries.collect::<Vec<_>>().join(" "))
 }
 
-/// `%v` of a float64: exponents from 21 digits on, and below 1e-4.
+/// `%v` of a float64: exponents from seven digits on, and below 1e-4.
 fn number_text(number: f64) -> String {
     let size = number.abs();
-    if size != 0.0 && !(1e-4..1e21).contains(&size) {
+    if size != 0.0 && !(1e-4..1e6).contains(&size) {
         let text = format!("{number:e}");
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let exponent: i32 = exponent.parse().unwrap_or(0);

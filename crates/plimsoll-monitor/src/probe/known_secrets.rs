@@ -38,6 +38,16 @@ pub struct KnownSecrets {
     pattern: OnceLock<Option<Regex>>,
 }
 
+impl Clone for KnownSecrets {
+    fn clone(&self) -> Self {
+        Self {
+            values: self.values.clone(),
+            // One is cloned to be added to.
+            pattern: OnceLock::new(),
+        }
+    }
+}
+
 impl KnownSecrets {
     /// Notes a credential, and what it is made of.
     pub(crate) fn add(&mut self, value: &str) {

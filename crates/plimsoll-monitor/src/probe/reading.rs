@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_client::check::{Condition, Facts, Observed};
@@ -10,7 +11,7 @@ use plimsoll_model::{
 };
 
 use crate::detect::status::Status;
-use crate::probe::GatusCondition;
+use crate::probe::gatus_condition::{Context, GatusCondition};
 use crate::probe::known_secrets::KnownSecrets;
 use crate::time::Timestamp;
 
@@ -47,6 +48,10 @@ pub struct Reading {
     pub warning: Option<String>,
     /// An expectation of the probe itself that was not met, such as a check of a script.
     pub unmet: Option<String>,
+    /// Conditions that the probe judged itself, such as those of the steps of a suite.
+    pub judged: Vec<Judged>,
+    /// The values of the suite that this is a step of.
+    pub context: Option<Arc<Context>>,
 }
 
 impl Default for Reading {
@@ -67,6 +72,8 @@ impl Default for Reading {
             grpc_status: None,
             warning: None,
             unmet: None,
+            judged: Vec::new(),
+            context: None,
         }
     }
 }
@@ -96,6 +103,10 @@ impl Reading {
                 .map(|(name, value)| (name.clone(), hide(value)))
                 .collect(),
             body: hide(&self.body),
+            context: self
+                .context
+                .as_ref()
+                .map(|context| Arc::new(context.shown(secrets))),
             ..self.clone()
         }
     }
@@ -124,6 +135,11 @@ pub enum Expectation {
         leaves_failures: bool,
         /// Display of failed conditions.
         shows: GatusDisplay,
+    },
+    /// What the probe judges itself, as a suite does.
+    OfProbe {
+        /// Its conditions where all of them hold.
+        conditions: Vec<String>,
     },
     /// The opposite of another expectation: up is down.
     UpsideDown(Box<Self>),
@@ -245,6 +261,7 @@ impl Expectation {
                 leaves_failures,
                 shows,
             } => by_gatus(conditions, *leaves_failures, *shows, reading, at, secrets),
+            Self::OfProbe { .. } => by_probe(reading),
             Self::UpsideDown(other) => {
                 let result = other.judge(reading, at, secrets);
                 let (status, reason) = match result.status {
@@ -282,7 +299,7 @@ impl Expectation {
                 .iter()
                 .chain(warn_unless)
                 .any(Condition::needs_certificate),
-            Self::Gatus { .. } => true,
+            Self::Gatus { .. } | Self::OfProbe { .. } => true,
             Self::UpsideDown(other) => other.needs_certificate(),
         }
     }
@@ -357,6 +374,17 @@ fn by_conditions(
             (Status::Degraded, Some(reason), judged)
         }
         (None, Some(warning)) => (Status::Degraded, Some(warning.clone()), judged),
+    }
+}
+
+fn by_probe(reading: &Reading) -> Verdict {
+    let judged = reading.judged.clone();
+    if let Some(failure) = &reading.failure {
+        return (status_of(failure), Some(explain(failure)), judged);
+    }
+    match &reading.unmet {
+        None => (Status::Up, None, judged),
+        Some(unmet) => (Status::Down, Some(unmet.clone()), judged),
     }
 }
 

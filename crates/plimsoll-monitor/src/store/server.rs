@@ -7,6 +7,8 @@ mod thread;
 
 mod postgres;
 
+mod hosts;
+
 mod schema;
 
 mod monitors;
@@ -690,7 +692,14 @@ impl Store for ServerStore {
         lasts: Duration,
     ) -> StoreFuture<'_, bool> {
         let (name, holder) = (organisation.to_owned(), holder.to_owned());
-        self.call(async move |core: &Core| lease::hold(&core.postgres, &name, &holder, lasts).await)
+        self.call(async move |core: &Core| {
+            let granted = lease::hold(&core.postgres, &name, &holder, lasts).await?;
+            if core.postgres.take_change() {
+                core.results.forget_owners();
+                return Ok(false);
+            }
+            Ok(granted)
+        })
     }
 
     fn end_lease(&self, organisation: &str, holder: &str) -> StoreFuture<'_, ()> {

@@ -77,14 +77,19 @@ regions = "most"
 fn configurations_of_gatus_are_refused_where_gatus_refuses_them_or_we_cannot_keep_them() {
     check(
         "config.yaml",
-        "endpoints:\n  - name: a\n    url: sctp://x:1\n    conditions:\n      - '[STATUS]==200'\n    interval: 1 minute\n  - name: b\n    conditions: ['[STATUS] == 200']\nsuites:\n  - name: s\nstorage:\n  type: mysql\n  path: x\n",
+        "endpoints:\n  - name: a\n    url: sctp://x:1\n    conditions:\n      - '[STATUS]==200'\n    interval: 1 minute\n  - name: b\n    conditions: ['[STATUS] == 200']\nsuites:\n  - name: s\n  - name: t\n    context: [1]\n    endpoints:\n      - {name: x, url: 'tcp://[CONTEXT].host:1', conditions: ['[CONNECTED] == true'], store: {'a b': '[STATUS]'}, interval: 5s}\n      - {name: y, url: 'http://', conditions: ['[STATUS] == 200']}\n      - {name: y, url: 'http://a', conditions: ['[STATUS] == 200']}\nstorage:\n  type: mysql\n  path: x\n",
         &[
             "3:10 endpoints[0].url: `sctp://` is not supported (known are http, https, tcp, tls, udp, icmp, starttls, ssh, ws, wss, grpc, grpcs)",
             "5:9 endpoints[0].conditions[0]: `[STATUS]==200` is not a condition; write for example `[STATUS] == 200`, with spaces around the operator",
             "6:15 endpoints[0].interval: `1 minute` is not a duration (write hours, minutes or seconds, such as 1h30m, 30s or 250ms)",
             "7:5 endpoints[1].url: is missing (write what is checked, such as https://example.org)",
-            "10:3 suites: are not supported (write their endpoints as endpoints, or keep Gatus for them)",
-            "12:9 storage.type: `mysql` is not a store (write memory, sqlite or postgres)",
+            "10:5 suites[0].endpoints: there are none (write the endpoints that are checked one after the other)",
+            "12:14 suites[1].context: must be a map of values",
+            "14:24 suites[1].endpoints[0].url: [CONTEXT] is filled in HTTP requests only (write the value itself here, or an http:// or https:// URL)",
+            "14:94 suites[1].endpoints[0].store: `a b` cannot be used as [CONTEXT].a b (use letters, digits, hyphens and underscores)",
+            "15:24 suites[1].endpoints[1].url: `http://` has no host",
+            "16:16 suites[1].endpoints[2].name: two endpoints of this suite have the name `y` (give each its own name)",
+            "18:9 storage.type: `mysql` is not a store (write memory, sqlite or postgres)",
         ],
     );
     check(

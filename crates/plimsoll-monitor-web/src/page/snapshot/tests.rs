@@ -1,7 +1,5 @@
 //! States, days and incidents of pages, in virtual time.
 
-use std::sync::Arc;
-
 use plimsoll_monitor::config::load;
 use plimsoll_monitor::engine::Counters;
 use plimsoll_monitor::store::IncidentId;
@@ -63,7 +61,7 @@ fn page_with(more: &str) -> (PagePlan, BTreeMap<String, View>) {
             last: None,
             beat: None,
             counters: Counters::default(),
-            plan: Arc::new(monitor),
+            plan: monitor,
         };
         (view.plan.key.clone(), view)
     });

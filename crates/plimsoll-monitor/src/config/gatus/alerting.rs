@@ -21,6 +21,13 @@ const DEFAULT: Thresholds = Thresholds {
     successes: 2,
 };
 
+impl Default for Thresholds {
+    /// As in Gatus.
+    fn default() -> Self {
+        DEFAULT
+    }
+}
+
 /// The keys of an alert, or of its provider for all alerts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct AlertKeys {
@@ -176,6 +183,15 @@ impl Alerting {
             let keys = AlertKeys::from_block(&alert).or(self.default_of(Some(&kind)));
             let route = (kind, keys.sends_resolved.unwrap_or(false), keys.reminder);
             self.routes.entry(route).or_default().insert(key.to_owned());
+        }
+    }
+
+    /// The same of an endpoint of a suite, whose alerts are about the suite.
+    pub(super) fn route_suite(&mut self, endpoint: &Block, key: &str, (name, group): (&str, &str)) {
+        self.route(endpoint, key);
+        if let Some(facts) = self.facts.get_mut(key) {
+            name.clone_into(&mut facts.name);
+            group.clone_into(&mut facts.group);
         }
     }
 

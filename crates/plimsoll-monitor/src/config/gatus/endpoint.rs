@@ -1,5 +1,7 @@
 //! `endpoints` and `external-endpoints`.
 
+mod suite;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -20,7 +22,7 @@ use crate::probe::reading::{Expectation, GatusDisplay};
 use crate::probe::{
     DnsProbe, DnsRecord, GatusCondition, GrpcProbe, HttpOptions, HttpProbe, IcmpProbe,
     KnownSecrets, MailProtocol, Probe, Reach, ReachOptions, SshProbe, StartTlsProbe, TcpProbe,
-    TcpTarget, UdpProbe, WebSocketProbe, WithDomain,
+    TcpTarget, UdpProbe, WebSocketProbe, WithDomain, content, has_places,
 };
 use crate::schedule::{CatchUp, Timing};
 use crate::yaml::block::Block;
@@ -92,15 +94,7 @@ impl Endpoints {
                 block.warn(key, "has a meaning in suites only");
             }
         }
-        let probe = self.probe(block, &name, &group, url.as_deref()?, &conditions);
-        let needs_domain = conditions.iter().any(GatusCondition::needs_domain);
-        let probe = if needs_domain {
-            probe.and_then(|(probe, leaves)| {
-                Some((self.with_domain(block, url.as_deref()?, probe)?, leaves))
-            })
-        } else {
-            probe
-        };
+        let probe = self.whole_probe(block, &name, &group, url.as_deref()?, &conditions);
         block.finish();
         let (probe, leaves_failures) = probe?;
         if !enabled {
@@ -110,7 +104,9 @@ impl Endpoints {
         self.alerting.route(block, &plan.key);
         probe.kind().clone_into(&mut plan.kind);
         plan.what = What::Probe(probe);
-        plan.secrets = Arc::new(known_secrets(block));
+        let mut secrets = KnownSecrets::default();
+        add_secrets(block, &mut secrets);
+        plan.secrets = Arc::new(secrets);
         plan.expectation = Expectation::Gatus {
             conditions,
             leaves_failures,
@@ -167,7 +163,23 @@ impl Endpoints {
         Some(plan)
     }
 
-    /// The probe of a URL, and whether its failures are left to the conditions.
+    /// The probe of a URL, which looks up the registration of its domain too if a condition is about that, and whether its
+    /// failures are left to the conditions.
+    fn whole_probe(
+        &mut self,
+        block: &Block,
+        name: &str,
+        group: &str,
+        url: &str,
+        conditions: &[GatusCondition],
+    ) -> Option<(Arc<dyn Probe>, bool)> {
+        let (probe, leaves) = self.probe(block, name, group, url, conditions)?;
+        if conditions.iter().any(GatusCondition::needs_domain) {
+            return Some((self.with_domain(block, url, probe)?, leaves));
+        }
+        Some((probe, leaves))
+    }
+
     /// A probe that also looks up when the registration of the domain ends.
     fn with_domain(
         &mut self,
@@ -187,6 +199,7 @@ impl Endpoints {
         Some(Arc::new(found?))
     }
 
+    /// The probe of a URL, and whether its failures are left to the conditions.
     fn probe(
         &mut self,
         block: &Block,
@@ -196,21 +209,7 @@ impl Endpoints {
         conditions: &[GatusCondition],
     ) -> Option<(Arc<dyn Probe>, bool)> {
         let client = self.client(block);
-        let fill = |text: String| {
-            text.replace("[ENDPOINT_NAME]", name)
-                .replace("[ENDPOINT_GROUP]", group)
-                .replace("[ENDPOINT_URL]", url)
-        };
-        let body = block.text("body").map(fill).filter(|body| !body.is_empty());
-        if body.as_ref().is_some_and(|body| {
-            body.contains("[RANDOM_STRING_") || body.contains("[LOCAL_ADDRESS]")
-        }) {
-            block.wrong(
-                "body",
-                "[RANDOM_STRING_N] and [LOCAL_ADDRESS] are not supported",
-                None,
-            );
-        }
+        let body = body(block, name, group, url);
         let is_graphql = block.boolean("graphql").unwrap_or(false);
         let headers = block.texts("headers");
         let method = block.text("method").unwrap_or_else(|| "GET".to_owned());
@@ -247,28 +246,11 @@ impl Endpoints {
         );
         let probe: (Arc<dyn Probe>, bool) = match scheme {
             "http" | "https" => {
-                let redirects = if client.ignore_redirect { 0 } else { REDIRECTS };
+                let keeps_body = conditions.iter().any(GatusCondition::needs_body)
+                    || block.node("store").is_some();
+                let mut options = http_options(block, url, &client, (method, headers), keeps_body);
+                options.body = body.map(|body| content(body, is_graphql).into_bytes());
                 let reach = self.reach(block, client, "http/1.1")?;
-                let keeps_body = conditions.iter().any(GatusCondition::needs_body);
-                let mut fields = headers;
-                let body = match body {
-                    Some(body) if is_graphql => {
-                        fields.push(("content-type".to_owned(), "application/json".to_owned()));
-                        Some(serde_json::json!({ "query": body }).to_string())
-                    }
-                    body => body,
-                };
-                let options = HttpOptions {
-                    url: url.to_owned(),
-                    method,
-                    fields,
-                    body: body.map(String::into_bytes),
-                    basic_auth: None,
-                    redirects,
-                    keeps_body,
-                    http2: false,
-                    agent: AGENT.to_owned(),
-                };
                 (
                     Arc::new(checked(block, "url", HttpProbe::new(options, reach))?),
                     false,
@@ -495,6 +477,51 @@ impl Endpoints {
     }
 }
 
+/// The content of a request, with the facts of its endpoint.
+fn body(block: &Block, name: &str, group: &str, url: &str) -> Option<String> {
+    let fill = |text: String| {
+        text.replace("[ENDPOINT_NAME]", name)
+            .replace("[ENDPOINT_GROUP]", group)
+            .replace("[ENDPOINT_URL]", url)
+    };
+    let body = block.text("body").map(fill).filter(|body| !body.is_empty());
+    if body
+        .as_ref()
+        .is_some_and(|body| body.contains("[RANDOM_STRING_") || body.contains("[LOCAL_ADDRESS]"))
+    {
+        block.wrong(
+            "body",
+            "[RANDOM_STRING_N] and [LOCAL_ADDRESS] are not supported",
+            None,
+        );
+    }
+    body
+}
+
+/// A request without its content.
+fn http_options(
+    block: &Block,
+    url: &str,
+    client: &Client,
+    (method, mut fields): (String, Vec<(String, String)>),
+    keeps_body: bool,
+) -> HttpOptions {
+    if block.boolean("graphql").unwrap_or(false) && block.text("body").is_some() {
+        fields.push(("content-type".to_owned(), "application/json".to_owned()));
+    }
+    HttpOptions {
+        url: url.to_owned(),
+        method,
+        fields,
+        body: None,
+        basic_auth: None,
+        redirects: if client.ignore_redirect { 0 } else { REDIRECTS },
+        keeps_body,
+        http2: false,
+        agent: AGENT.to_owned(),
+    }
+}
+
 fn checked<T, E: ToString>(block: &Block, key: &str, result: Result<T, E>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
@@ -522,20 +549,22 @@ fn names(block: &Block) -> (String, String) {
     (name, group)
 }
 
-/// The credentials that an endpoint sends.
-fn known_secrets(block: &Block) -> KnownSecrets {
-    let mut secrets = KnownSecrets::default();
+/// Adds the credentials that an endpoint sends.
+fn add_secrets(block: &Block, secrets: &mut KnownSecrets) {
     for key in ["url", "body"] {
         secrets.add_text(&block.text(key).unwrap_or_default());
     }
     for (name, value) in block.texts("headers") {
+        // What fills a place is known when it is sent.
+        if has_places(&value) {
+            continue;
+        }
         if is_secret_field(&name) {
             secrets.add_field(&value);
         } else {
             secrets.add_text(&value);
         }
     }
-    secrets
 }
 
 fn conditions(block: &Block) -> Vec<GatusCondition> {

@@ -143,13 +143,6 @@ fn compile_root(root: &Block, directory: &Path) -> Plan {
             root.warn(key, format!("has no effect: {reason}"));
         }
     }
-    if root.node("suites").is_some() {
-        root.wrong(
-            "suites",
-            "are not supported",
-            Some("write their endpoints as endpoints, or keep Gatus for them"),
-        );
-    }
     let alerting = Alerting::compile(root.block("alerting"));
     let maintenance = root.block("maintenance").and_then(|block| window(&block));
     let mut endpoints = Endpoints {
@@ -159,7 +152,8 @@ fn compile_root(root: &Block, directory: &Path) -> Plan {
     };
     let own = root.blocks("endpoints");
     let external = root.blocks("external-endpoints");
-    if own.is_empty() {
+    let suites = root.blocks("suites");
+    if own.is_empty() && suites.is_empty() {
         let message = if external.is_empty() {
             "there are no endpoints"
         } else {
@@ -181,6 +175,8 @@ fn compile_root(root: &Block, directory: &Path) -> Plan {
             .iter()
             .filter_map(|block| endpoints.compile_external(block)),
     );
+    let suites = suites.iter();
+    monitors.extend(suites.filter_map(|block| endpoints.compile_suite(block)));
     let mut keys = HashSet::new();
     for monitor in &monitors {
         if !keys.insert(monitor.key.clone()) {
@@ -221,6 +217,7 @@ fn compile_root(root: &Block, directory: &Path) -> Plan {
         Some(login) => Guard::Basic(Arc::clone(&login.auth)),
     };
     let channels = endpoints.alerting.channels();
+    let monitors: Vec<_> = monitors.into_iter().map(Arc::new).collect();
     let page = PagePlan::of_all(&settings.title, &monitors, guard);
     Plan {
         organisation: DEFAULT_ORGANISATION.to_owned(),

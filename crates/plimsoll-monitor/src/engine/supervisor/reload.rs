@@ -109,7 +109,7 @@ impl Supervisor {
             self.keys.insert(monitor.key.clone(), id);
             self.adopt(
                 id,
-                Arc::new(monitor),
+                monitor,
                 source,
                 restored.get(&id),
                 paused.contains(&id),
@@ -223,7 +223,8 @@ impl Supervisor {
             }
         }
         let spread = SPREAD * u32::try_from(monitors.len()).unwrap_or(u32::MAX);
-        let (ids, mut plans): (Vec<_>, Vec<_>) = monitors.into_iter().unzip();
+        let plans = monitors.into_iter().map(|(id, plan)| (id, Arc::new(plan)));
+        let (ids, mut plans): (Vec<_>, Vec<_>) = plans.unzip();
         let present = plans.iter().map(|plan| &plan.key);
         self.board.fit_monitors(present.chain(gone));
         overlay::attach(&mut plans, self.windows.placed());
@@ -237,12 +238,11 @@ impl Supervisor {
                 self.board.remove(id);
             }
             self.keys.insert(plan.key.clone(), id);
-            let plan = Arc::new(plan);
             // A monitor of this name that was there before is another one: what it had opened ended with it.
             self.adopt(id, plan, Source::Store, None, is_paused, spread, now);
         }
         let views = self.board.views();
-        let plans = || views.iter().map(|view| &*view.plan);
+        let plans = || views.iter().map(|view| &view.plan);
         let pages = self.board.pages();
         let pages = pages.iter().map(|page| page.showing(plans()));
         self.board.set_pages(pages.collect(), self.windows.placed());

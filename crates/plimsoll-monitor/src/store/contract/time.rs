@@ -465,9 +465,9 @@ fn windows(maintenance: &str) -> Vec<Arc<detect::window::Window>> {
     );
     let plan = crate::config::of_agent(&text);
     plan.unwrap_or_else(|problems| panic!("{problems:?}"))
-        .monitors
-        .remove(0)
+        .monitors[0]
         .windows
+        .clone()
 }
 
 /// Outages that overlap in three regions: seconds of each, by hand those in which enough are down.

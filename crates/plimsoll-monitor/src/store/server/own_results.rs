@@ -61,7 +61,9 @@ impl OwnResults {
     /// Inserts results that are not there yet. Those from before complete buckets make these incomplete again.
     pub(super) async fn insert(&self, lines: &[Line]) -> Result<(), StoreError> {
         let days: HashSet<i64> = lines.iter().map(|line| line.at.div_euclid(DAY)).collect();
-        let fresh: Vec<i64> = days.difference(&self.days.borrow()).copied().collect();
+        // Those of a failure are forgotten: after a promotion the server may lack a partition that the former one had.
+        let known = std::mem::take(&mut *self.days.borrow_mut());
+        let fresh: Vec<i64> = days.difference(&known).copied().collect();
         let mut earliest: BTreeMap<i64, i64> = BTreeMap::new();
         for line in lines {
             let first = earliest.entry(line.monitor).or_insert(line.at);
@@ -105,7 +107,9 @@ impl OwnResults {
                 Ok(())
             })
             .await?;
-        self.days.borrow_mut().extend(fresh);
+        self.days
+            .borrow_mut()
+            .extend(known.into_iter().chain(fresh));
         Ok(())
     }
 

@@ -5,16 +5,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use deadpool_postgres::{
-    Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime, Timeouts, Transaction,
+    Client, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, Timeouts,
+    Transaction,
 };
 use plimsoll_model::with_causes;
 use plimsoll_wire::tls::{TlsSettings, Trust};
-use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
+use tokio_postgres::{Row, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::store::StoreError;
+use crate::store::server::hosts::Hosts;
 use crate::store::types::OrgId;
 
 /// Connections of one process: each is a process of the server, which allows 100 by default.
@@ -23,6 +25,9 @@ const CONNECTIONS: usize = 8;
 /// How long a statement may take, or the server be silent, before the call fails.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How much longer than that a response may be on its way.
+const ON_ITS_WAY: Duration = Duration::from_secs(2);
+
 /// A statement's values.
 pub(super) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
@@ -30,12 +35,38 @@ pub(super) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 #[derive(Clone)]
 pub(super) struct Postgres {
     pool: Pool,
+    hosts: Hosts,
+    limit: Limit,
 }
 
 /// A transaction that sees the rows of one organisation.
 pub(super) struct Scoped<'a> {
     transaction: Transaction<'a>,
     org: i64,
+    limit: Limit,
+}
+
+/// How long a response may take, if there is a limit: the server ends statements by itself, but a server that hangs does not, and
+/// neither does a machine that is gone.
+#[derive(Debug, Clone, Copy)]
+struct Limit(Option<Duration>);
+
+impl Limit {
+    async fn hold<T>(
+        self,
+        call: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, StoreError> {
+        let Some(limit) = self.0 else {
+            return Ok(call.await?);
+        };
+        match tokio::time::timeout(limit, call).await {
+            Ok(outcome) => Ok(outcome?),
+            Err(_) => Err(StoreError::Away(format!(
+                "PostgreSQL: no response within {} s",
+                limit.as_secs()
+            ))),
+        }
+    }
 }
 
 impl Postgres {
@@ -51,16 +82,28 @@ impl Postgres {
                 format!("the URL cannot be read: {}", with_causes(&error)),
             )
         })?;
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(PATIENCE);
-        }
         config.keepalives_idle(PATIENCE);
+        if config.get_keepalives_interval().is_none() {
+            config.keepalives_interval(ON_ITS_WAY);
+        }
+        if config.get_keepalives_retries().is_none() {
+            config.keepalives_retries(2);
+        }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(PATIENCE);
+        }
         if config.get_application_name().is_none() {
             config.application_name("plimsoll monitor");
         }
-        let options = format!("-c statement_timeout={}", PATIENCE.as_millis());
+        // Statements of a URL with options of its own may take as long as these say.
+        let mut limit = Limit(None);
         if config.get_options().is_none() {
-            config.options(options);
+            // A process whose machine is gone in the midst of a transaction keeps no lock for longer than its lease.
+            let millis = PATIENCE.as_millis();
+            config.options(format!(
+                "-c statement_timeout={millis} -c idle_in_transaction_session_timeout={millis}"
+            ));
+            limit = Limit(Some(PATIENCE + ON_ITS_WAY));
         }
         let settings = TlsSettings {
             trust: ca.map_or(Trust::PublicRoots, Trust::Only),
@@ -73,17 +116,24 @@ impl Postgres {
             recycling_method: RecyclingMethod::Fast,
         };
         let tls = MakeRustlsConnect::new((*tls).clone());
-        let pool = Pool::builder(Manager::from_config(config, tls, recycling))
+        let hosts = Hosts::new(&config, tls, PATIENCE);
+        let manager = Manager::from_connect(config, hosts.clone(), recycling);
+        let pool = Pool::builder(manager)
             .max_size(CONNECTIONS)
             .runtime(Runtime::Tokio1)
             .timeouts(Timeouts {
                 wait: Some(PATIENCE),
-                create: Some(PATIENCE),
+                create: Some(hosts.patience()),
                 recycle: Some(PATIENCE),
             })
             .build()
             .map_err(|error| unusable(url, error.to_string()))?;
-        Ok(Self { pool })
+        Ok(Self { pool, hosts, limit })
+    }
+
+    /// Whether another server serves, or the same one with another history, since the last call: it may lack what was acknowledged.
+    pub(super) fn take_change(&self) -> bool {
+        self.hosts.take_change()
     }
 
     /// Reads in a transaction.
@@ -120,8 +170,31 @@ impl Postgres {
         job: impl AsyncFnOnce(&Scoped<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let mut client = self.pool.get().await?;
-        let transaction = client.transaction().await?;
-        let scoped = Scoped { transaction, org };
+        let outcome = self.transact(&mut client, scope, org, locks, job).await;
+        if matches!(outcome, Err(StoreError::Away(_))) {
+            // What leads to a server that is gone, is silent or takes no writes any more serves no other call. Neither do
+            // the other connections, which lead there too.
+            drop(Object::take(client));
+            self.pool.retain(|_, _| false);
+        }
+        outcome
+    }
+
+    async fn transact<T>(
+        &self,
+        client: &mut Client,
+        scope: &str,
+        org: i64,
+        locks: bool,
+        job: impl AsyncFnOnce(&Scoped<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let limit = self.limit;
+        let transaction = limit.hold(client.transaction()).await?;
+        let scoped = Scoped {
+            transaction,
+            org,
+            limit,
+        };
         let set = "SELECT set_config('plimsoll.org', $1, TRUE)";
         scoped.query(set, &[&scope]).await?;
         if locks {
@@ -130,7 +203,7 @@ impl Postgres {
             scoped.query(lock, &[&LOCK, &org]).await?;
         }
         let outcome = job(&scoped).await?;
-        scoped.transaction.commit().await?;
+        limit.hold(scoped.transaction.commit()).await?;
         Ok(outcome)
     }
 }
@@ -149,25 +222,32 @@ impl Scoped<'_> {
         sql: &str,
         values: Values<'_>,
     ) -> Result<Vec<Row>, StoreError> {
-        let statement = self.transaction.prepare_cached(sql).await?;
-        Ok(self.transaction.query(&statement, values).await?)
+        let statement = self.prepared(sql).await?;
+        let rows = self.transaction.query(&statement, values);
+        self.limit.hold(rows).await
     }
 
     /// Exactly one row.
     pub(super) async fn one(&self, sql: &str, values: Values<'_>) -> Result<Row, StoreError> {
-        let statement = self.transaction.prepare_cached(sql).await?;
-        Ok(self.transaction.query_one(&statement, values).await?)
+        let statement = self.prepared(sql).await?;
+        let row = self.transaction.query_one(&statement, values);
+        self.limit.hold(row).await
     }
 
     /// The rows that were changed.
     pub(super) async fn execute(&self, sql: &str, values: Values<'_>) -> Result<u64, StoreError> {
-        let statement = self.transaction.prepare_cached(sql).await?;
-        Ok(self.transaction.execute(&statement, values).await?)
+        let statement = self.prepared(sql).await?;
+        let changed = self.transaction.execute(&statement, values);
+        self.limit.hold(changed).await
     }
 
     /// Statements without values.
     pub(super) async fn batch(&self, sql: &str) -> Result<(), StoreError> {
-        Ok(self.transaction.batch_execute(sql).await?)
+        self.limit.hold(self.transaction.batch_execute(sql)).await
+    }
+
+    async fn prepared(&self, sql: &str) -> Result<Statement, StoreError> {
+        self.limit.hold(self.transaction.prepare_cached(sql)).await
     }
 }
 
@@ -209,12 +289,15 @@ impl From<tokio_postgres::Error> for StoreError {
     }
 }
 
-/// Whether the server says that it starts or ends, or has no room for this client: it may serve soon.
+/// Whether the server says that it starts or ends, has no room for this client, or takes no writes, as a primary that became
+/// a standby: it or another one may serve soon.
 fn is_absence(code: &SqlState) -> bool {
     [
         SqlState::CANNOT_CONNECT_NOW,
         SqlState::ADMIN_SHUTDOWN,
         SqlState::CRASH_SHUTDOWN,
+        SqlState::READ_ONLY_SQL_TRANSACTION,
+        SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
         SqlState::TOO_MANY_CONNECTIONS,
     ]
     .contains(code)
@@ -240,10 +323,7 @@ impl From<PoolError> for StoreError {
     fn from(error: PoolError) -> Self {
         match error {
             PoolError::Backend(error) => error.into(),
-            PoolError::Timeout(_) => Self::Away(format!(
-                "PostgreSQL: no connection within {} s",
-                PATIENCE.as_secs()
-            )),
+            PoolError::Timeout(_) => Self::Away("PostgreSQL: no connection in time".to_owned()),
             error => Self::Database(format!("PostgreSQL: {}", with_causes(&error))),
         }
     }

@@ -75,7 +75,7 @@ pub(super) struct Results {
     buffer: RefCell<Vec<(OrgId, ResultRow)>>,
     /// Absent in a process that only changes configuration.
     spill: Option<RefCell<Spill>>,
-    /// The organisations of monitors, which never change.
+    /// The organisations of monitors, which never change in one database.
     owners: RefCell<HashMap<MonitorId, OrgId>>,
     /// The latest result that is in ClickHouse for certain, by monitor and region: later ones are no repetitions.
     latest: RefCell<HashMap<(i64, u16), i64>>,
@@ -376,6 +376,11 @@ impl Results {
             found.extend(clickhouse.query::<(i64, i64, u16)>(&statement).await?);
         }
         Ok(found)
+    }
+
+    /// Has the organisations of monitors read again, from a database that may have others.
+    pub(super) fn forget_owners(&self) {
+        self.owners.borrow_mut().clear();
     }
 
     async fn learn_owners(
