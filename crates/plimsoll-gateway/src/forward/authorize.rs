@@ -272,22 +272,22 @@ impl Authorizer {
 impl AuthorizePlan {
     /// The fields that the configuration sets come last, and no field of the client stands beside one of them.
     fn add_own(&self, request: &OwnedRequest, fields: &mut FieldList) {
-        let templates = self.templates.iter().map(|(name, template)| {
-            let mut value = Vec::new();
-            template.fill(&request.request(), &mut value);
-            (name, value)
-        });
-        let set = self.set.iter();
-        let set = set.map(|(name, value)| (name, value.as_bytes().to_vec()));
-        let own: Vec<_> = set.chain(templates).collect();
-        let names = own.iter().map(|(name, _)| *name).chain(&self.removed);
+        let set = self.set.iter().map(|(name, _)| name);
+        let filled = self.templates.iter().map(|(name, _)| name);
+        let names = set.chain(filled).chain(&self.removed);
         let names: Vec<_> = names.map(HeaderName::as_str).collect();
         fields.retain(|name, _| {
             let mut names = names.iter();
             !names.any(|it| it.as_bytes().eq_ignore_ascii_case(name))
         });
-        for (name, value) in own {
-            fields.push(name.as_str().as_bytes(), &value);
+        for (name, value) in &self.set {
+            fields.push(name.as_str().as_bytes(), value.as_bytes());
+        }
+        let mut text = Vec::new();
+        for (name, template) in &self.templates {
+            if let Some(value) = template.field(&request.request(), &mut text) {
+                fields.push(name.as_str().as_bytes(), value);
+            }
         }
     }
 

@@ -297,11 +297,8 @@ impl FieldSource for AddedFields<'_> {
         for (name, template) in &self.plan.templates {
             let name = name.as_str().as_bytes();
             if !self.is_identity(name) {
-                text.clear();
-                template.fill(self.request, &mut text);
-                // Where nothing is left, the field is not there.
-                if !text.is_empty() {
-                    visit(name, &text);
+                if let Some(value) = template.field(self.request, &mut text) {
+                    visit(name, value);
                 }
             }
         }

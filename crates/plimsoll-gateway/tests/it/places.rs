@@ -311,6 +311,11 @@ fn content_is_read_ahead_for_places_and_forwarded_whole() {
         assert_eq!(head.contains("x-content"), kept.is_some(), "{head}");
         assert!(sent.is_none_or(|it| head.contains(&it)), "{head}");
     }
+    // No client writes fields of its own into what servers and other clients get.
+    let received = post("/on", "Content-Length: 7", "a\r\nb: 1");
+    assert_eq!((received.status, received.field("b")), (200, None));
+    let head = origin.heads().pop().unwrap().to_ascii_lowercase();
+    assert!(!head.contains("\r\nb: 1"), "{head}");
     let read = origin.bytes_read();
     assert!(read > 100_000, "{read}");
 }

@@ -38,11 +38,9 @@ impl Action for Filled {
         let fill = &*self.0;
         let mut response = Response::new(fill.status).with_field_map(fill.fields.clone());
         for (name, template) in &fill.filled {
-            let mut value = Vec::new();
-            template.fill(request, &mut value);
-            if let Ok(value) = HeaderValue::from_bytes(&value)
-                && !value.is_empty()
-            {
+            let mut text = Vec::new();
+            let value = template.field(request, &mut text);
+            if let Some(value) = value.and_then(|it| HeaderValue::from_bytes(it).ok()) {
                 response = response.with_field(name.clone(), value);
             }
         }

@@ -51,10 +51,8 @@ impl FieldValue {
             Self::Fixed(value) => Some(value.clone()),
             Self::Filled(template) => {
                 let mut text = Vec::new();
-                template.write(values, None, &mut text);
-                (!text.is_empty())
-                    .then(|| HeaderValue::from_bytes(&text).ok())
-                    .flatten()
+                let value = template.field_of(values, &mut text)?;
+                HeaderValue::from_bytes(value).ok()
             }
         }
     }

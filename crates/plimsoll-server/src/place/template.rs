@@ -141,6 +141,26 @@ impl Template {
         self.write(request, None, out);
     }
 
+    /// The value of a field for a request. `None` where nothing is left of it, and where no field may have it (RFC 9110, section
+    /// 5.5): content may have line breaks, with which a client would write fields of its own.
+    ///
+    /// - `text`: for its bytes; what is in it is lost.
+    pub fn field<'t>(&self, request: &Request<'_>, text: &'t mut Vec<u8>) -> Option<&'t [u8]> {
+        self.field_of(request, text)
+    }
+
+    /// The same for what is known of a request or a response.
+    pub(crate) fn field_of<'t>(
+        &self,
+        values: &dyn Values,
+        text: &'t mut Vec<u8>,
+    ) -> Option<&'t [u8]> {
+        text.clear();
+        self.write(values, None, text);
+        let may_be = |byte: &u8| *byte == b'\t' || (*byte >= b' ' && *byte != 0x7f);
+        (!text.is_empty() && text.iter().all(may_be)).then_some(text.as_slice())
+    }
+
     /// Appends the text; values that are not there are empty.
     ///
     /// - `groups`: of the expression that it stands behind.
