@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::detect::status::Status;
 use crate::probe::context::{ProbeContext, Reach};
 use crate::probe::gatus_condition::{Context, value_of};
-use crate::probe::http::{HttpOptions, HttpProbe};
+use crate::probe::http::{HttpOptions, HttpProbe, HttpProbeError};
 use crate::probe::known_secrets::KnownSecrets;
 use crate::probe::reading::{Expectation, GatusDisplay, Judged, Reading};
 use crate::probe::{GatusCondition, Probe, ProbeFuture};
@@ -91,14 +91,25 @@ pub struct FilledRequest {
     pub reach: Reach,
 }
 
+/// Why a step has no request to make.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FillError {
+    /// Places without a value, by their paths.
+    #[error("nothing is stored as {}", .0.join(", "))]
+    Missing(Vec<String>),
+    /// What comes of the options is no request.
+    #[error(transparent)]
+    Request(#[from] HttpProbeError),
+}
+
 impl FilledRequest {
     /// Whether a request without places can be made; fails with why not.
-    pub(crate) fn options_hold(&self) -> Result<(), String> {
+    pub(crate) fn options_hold(&self) -> Result<(), FillError> {
         self.probe(&Context::default()).map(|_| ())
     }
 
     /// The probe with all places filled, and the fields that are credentials; fails with why there is none.
-    fn probe(&self, context: &Context) -> Result<(HttpProbe, Vec<String>), String> {
+    fn probe(&self, context: &Context) -> Result<(HttpProbe, Vec<String>), FillError> {
         let mut missing = BTreeSet::new();
         let mut fill = |text: &str| context.fill(text, &mut missing);
         let url = fill(&self.options.url);
@@ -110,8 +121,7 @@ impl FilledRequest {
             .map(|(name, value)| (name.clone(), fill(value)))
             .collect();
         if !missing.is_empty() {
-            let missing: Vec<_> = missing.into_iter().collect();
-            return Err(format!("nothing is stored as {}", missing.join(", ")));
+            return Err(FillError::Missing(missing.into_iter().collect()));
         }
         let is_secret = |(name, _): &&(String, String)| is_secret_field(name);
         let secrets = fields.iter().filter(is_secret);
@@ -122,8 +132,7 @@ impl FilledRequest {
             body: body.map(|body| content(body, self.is_graphql).into_bytes()),
             ..self.options.clone()
         };
-        let probe = HttpProbe::new(options, self.reach.clone());
-        Ok((probe.map_err(|error| error.to_string())?, secrets))
+        Ok((HttpProbe::new(options, self.reach.clone())?, secrets))
     }
 }
 
@@ -174,7 +183,7 @@ impl SuiteProbe {
                     }
                     (probe.check(context).await, None)
                 }
-                Err(problem) => (Reading::default(), Some(problem)),
+                Err(problem) => (Reading::default(), Some(problem.to_string())),
             },
         };
         reading.context = Some(Arc::new(values.clone()));

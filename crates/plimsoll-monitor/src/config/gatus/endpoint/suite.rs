@@ -154,7 +154,7 @@ impl Endpoints {
                 reach: self.reach(block, client, "http/1.1")?,
             };
             if !has_places && let Err(problem) = request.options_hold() {
-                block.wrong("url", &problem, None);
+                block.wrong("url", &problem.to_string(), None);
             }
             (StepProbe::Filled(Box::new(request)), false)
         } else {
