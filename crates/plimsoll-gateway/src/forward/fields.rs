@@ -296,10 +296,10 @@ impl FieldSource for AddedFields<'_> {
         let mut text = Vec::new();
         for (name, template) in &self.plan.templates {
             let name = name.as_str().as_bytes();
-            if !self.is_identity(name) {
-                if let Some(value) = template.field(self.request, &mut text) {
-                    visit(name, value);
-                }
+            if !self.is_identity(name)
+                && let Some(value) = template.field(self.request, &mut text)
+            {
+                visit(name, value);
             }
         }
         for (name, value) in self.identity {

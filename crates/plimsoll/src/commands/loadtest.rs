@@ -2,6 +2,7 @@
 
 pub(crate) mod args;
 
+#[cfg(feature = "fleet")]
 mod fleet;
 
 mod layout;
@@ -14,6 +15,7 @@ mod local;
 
 mod processes;
 
+#[cfg(feature = "fleet")]
 pub(crate) mod part;
 
 pub(crate) mod parts;
@@ -47,6 +49,7 @@ const NETWORK: [(&str, &str); 3] = [
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failed> {
     check(&args.harness)?;
+    #[cfg(feature = "fleet")]
     if let Some(url) = &args.fleet.fleet {
         return fleet::run(args, url);
     }

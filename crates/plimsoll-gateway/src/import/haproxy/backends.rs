@@ -197,12 +197,17 @@ fn url(server: &Directive, is_tcp: bool) -> Option<String> {
     (!host.is_empty() && host.bytes().all(is_host)).then(|| format!("{scheme}://{host}:{port}"))
 }
 
-/// `tls` of the upstream: that of its last server.
+/// `tls` of the upstream, which its servers have together.
 fn secure(server: &Directive, tls: &mut Keys, notes: &mut Notes) {
-    if let Some(file) = after(server, "ca-file").filter(|it| !it.starts_with('@')) {
-        tls.text("ca", file);
-    } else if after(server, "verify") != Some("required") {
+    // Servers are verified unless it says otherwise.
+    if after(server, "verify") == Some("none") {
         tls.set("insecure", "true");
+        notes.add(
+            server,
+            "`verify none`: no certificate of this upstream's servers is verified; HAProxy would not have verified this one",
+        );
+    } else if let Some(file) = after(server, "ca-file").filter(|it| !it.starts_with('@')) {
+        tls.text("ca", file);
     }
     let Some(sni) = after(server, "sni") else {
         return;

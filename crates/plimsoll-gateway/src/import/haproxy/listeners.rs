@@ -137,6 +137,14 @@ fn listener(address: &str, bind: &Directive, notes: &mut Notes) -> Option<Keys> 
     keys.text("address", &address);
     if has(bind, "ssl") {
         let files: Vec<_> = crt(bind).collect();
+        if files.iter().any(|file| file.ends_with('/')) {
+            left_out(
+                bind,
+                "listened with all certificates of a folder: name each of its files",
+                notes,
+            );
+            return None;
+        }
         let pairs = files.iter().map(|file| {
             let file = toml_string(file);
             format!("{{ cert = {file}, key = {file} }}")

@@ -49,6 +49,7 @@ backend shop
         &[
             "haproxy.cfg:8: bind: `accept-proxy`: any client may name another address",
             "haproxy.cfg:22: server: `maxconn` is left out: HAProxy would have queued",
+            "haproxy.cfg:22: server: `verify none`: no certificate of this upstream's servers is verified",
         ],
     );
 }
@@ -181,6 +182,34 @@ backend shop
         &["prefix = \"/\"\nproxy = { to = \"shop\", forwarded = \"none\" }"],
         &[
             "haproxy.cfg:8: use_backend: left out: with its negations written out the condition has more than 256 alternatives",
+        ],
+    );
+}
+
+#[test]
+fn certificates_of_servers_are_verified_unless_a_file_says_otherwise() {
+    check(
+        "
+frontend web
+    bind :80
+    use_backend inner if { path_beg /inner/ }
+    default_backend outer
+
+frontend all
+    bind :443 ssl crt /etc/haproxy/certificates/
+
+backend outer
+    server a 10.0.0.1:443 ssl
+
+backend inner
+    server a 10.0.0.2:443 ssl verify required ca-file /etc/ca.pem
+",
+        &[
+            "[upstream.inner]\nservers = [\"https://10.0.0.2:443\"]\ntls = { ca = \"/etc/ca.pem\" }\n",
+            "[upstream.outer]\nservers = [\"https://10.0.0.1:443\"]\nconnect_timeout",
+        ],
+        &[
+            "haproxy.cfg:12: bind: left out; HAProxy would have listened with all certificates of a folder",
         ],
     );
 }

@@ -6,6 +6,7 @@ use clap::builder::FalseyValueParser;
 use clap::{ArgAction, Args as _, FromArgMatches as _};
 use plimsoll_model::{Protocol, parse_duration};
 
+#[cfg(feature = "fleet")]
 use crate::commands::load::fleet::flags::FleetArgs;
 use crate::flags::number;
 
@@ -23,12 +24,14 @@ pub(crate) struct Args {
     pub(super) harness: HarnessArgs,
 
     /// Run in a separate network namespace: somaxconn 8192, `tcp_tw_reuse` 1, ports 10000 to 65535
-    #[arg(long, conflicts_with = "fleet")]
+    #[arg(long)]
+    #[cfg_attr(feature = "fleet", arg(conflicts_with = "fleet"))]
     pub(super) netns: bool,
 
     #[command(flatten)]
     pub(super) output: OutputArgs,
 
+    #[cfg(feature = "fleet")]
     #[command(flatten)]
     pub(super) fleet: FleetArgs,
 }
@@ -121,6 +124,7 @@ impl HarnessArgs {
         }
     }
 
+    #[cfg(feature = "fleet")]
     /// The flags as words, each with its value: variables of the machine that reads them change nothing.
     pub(super) fn words(&self) -> Vec<String> {
         let nanos = |duration: Duration| format!("{}ns", duration.as_nanos());
@@ -142,6 +146,7 @@ impl HarnessArgs {
     }
 
     /// Reads such words.
+    #[cfg(feature = "fleet")]
     pub(super) fn parse(words: &[String]) -> Result<Self, clap::Error> {
         let command = clap::Command::new("loadtest").no_binary_name(true);
         let command = Self::augment_args(command).mut_args(|arg| arg.env(None::<&str>));

@@ -32,6 +32,7 @@ impl Lines {
         self.add(tick);
     }
 
+    #[cfg(feature = "fleet")]
     /// The same for agents of a fleet, with a second line that has them side by side.
     pub(super) fn show_agents(&mut self, tick: LoadtestTick, agents: &[AgentStanding]) {
         self.add(tick);
