@@ -138,9 +138,25 @@ impl Connector {
         endpoint: &Endpoint,
         clock: &impl Clock,
     ) -> Result<Connection, ConnectFailure> {
+        self.connect_until(endpoint, clock, None).await
+    }
+
+    /// The same for a caller whose time may be over before the limit of a connection: the failure says which phase it was in.
+    pub async fn connect_until(
+        &self,
+        endpoint: &Endpoint,
+        clock: &impl Clock,
+        until: Option<tokio::time::Instant>,
+    ) -> Result<Connection, ConnectFailure> {
         let mut progress = Progress::begin(clock);
         let attempt = Box::pin(self.establish(endpoint, &mut progress));
-        let outcome = self.in_time(attempt).await;
+        let outcome = match until {
+            None => self.in_time(attempt).await,
+            Some(until) => {
+                let attempt = tokio::time::timeout_at(until, self.in_time(attempt));
+                attempt.await.ok().flatten()
+            }
+        };
         match outcome.unwrap_or_else(|| Err(self.too_late(endpoint, &progress))) {
             Ok(established) => Ok(Connection {
                 stream: established.stream,

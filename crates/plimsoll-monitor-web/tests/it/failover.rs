@@ -157,6 +157,11 @@ fn switches(fail: fn(&mut PostgresServer), waits: bool) {
 
     // No incident opened or closed, and what was missed is a gap.
     assert_eq!(stored.incidents(), before);
+    // On a busy machine checks may be late for long enough to count as a gap once more.
+    eventually(|| {
+        let mut last = ups.iter().map(|id| stored.health(*id).last().unwrap().1);
+        last.all(|it| it == Health::Up)
+    });
     let mut gaps = 0;
     for id in &ups {
         let health = stored.health(*id);
@@ -164,8 +169,6 @@ fn switches(fail: fn(&mut PostgresServer), waits: bool) {
             .iter()
             .filter(|(_, it)| *it == Health::NoData)
             .count();
-        let last = health.last().unwrap().1;
-        assert_eq!(last, Health::Up, "{health:?}");
         assert!(
             health.iter().all(|(_, it)| *it != Health::Down),
             "{health:?}"

@@ -17,6 +17,8 @@ struct Organisation {
     token: String,
     /// The keys of its monitors.
     keys: Vec<String>,
+    /// Of one of its monitors.
+    tag: String,
     incident: i64,
     declared: i64,
     stored_token: i64,
@@ -47,6 +49,7 @@ impl Organisation {
             name = "{name}-web"
             tcp = "{address}"
             confirm = 1
+            tags = ["{name}"]
             "#,
             ApiToken::written(&ApiToken::hash_of(&token))
         );
@@ -56,6 +59,7 @@ impl Organisation {
             running: Running::new(&folder, "monitor.toml", &text),
             token,
             keys: vec![format!("_{name}-web"), format!("_{name}-api")],
+            tag: name.to_owned(),
             incident: 0,
             declared: 0,
             stored_token: 0,
@@ -108,6 +112,8 @@ impl Organisation {
     fn values_for(&self, path: &str) -> Vec<String> {
         if path.contains("{key}") {
             self.keys.clone()
+        } else if path.contains("{tag}") {
+            vec![self.tag.clone()]
         } else if path.starts_with("/api/v1/incidents/") {
             vec![self.incident.to_string()]
         } else if path.starts_with("/api/v1/declared-incidents/") {

@@ -193,7 +193,9 @@ impl Reach {
         reading: &mut Reading,
     ) -> Option<Connection> {
         let connector = context.connector(&self.plan);
-        match connector.connect(endpoint, &context.clock).await {
+        // That ends first, or at once with the check: what it waited for is known here alone.
+        let connecting = connector.connect_until(endpoint, &context.clock, reading.until);
+        match connecting.await {
             Ok(connection) => {
                 reading.phases.add(&connection.phases);
                 reading.connected = true;
@@ -267,9 +269,13 @@ pub(super) async fn timed(
     check: impl AsyncFnOnce(&mut Reading, Instant),
 ) -> Reading {
     let begun = context.clock.now();
-    let mut reading = Reading::default();
+    let until = tokio::time::Instant::now() + timeout;
+    let mut reading = Reading {
+        until: Some(until),
+        ..Reading::default()
+    };
     let checking = check(&mut reading, begun + timeout);
-    let ended = tokio::time::timeout(timeout, checking).await;
+    let ended = tokio::time::timeout_at(until, checking).await;
     if ended.is_err() && reading.failure.is_none() {
         let phase = if reading.connected {
             Phase::Wait

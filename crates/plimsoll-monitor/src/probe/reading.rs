@@ -52,6 +52,8 @@ pub struct Reading {
     pub judged: Vec<Judged>,
     /// The values of the suite that this is a step of.
     pub context: Option<Arc<Context>>,
+    /// When the time of the check is over.
+    pub until: Option<tokio::time::Instant>,
 }
 
 impl Default for Reading {
@@ -74,6 +76,7 @@ impl Default for Reading {
             unmet: None,
             judged: Vec::new(),
             context: None,
+            until: None,
         }
     }
 }
