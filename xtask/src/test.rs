@@ -189,8 +189,8 @@ fn setting(arguments: &Arguments) -> Setting<'_> {
         variables.push(("TZ", "UTC".to_owned()));
     }
     if std::env::var_os(THREADS).is_none() {
-        // Tests wait more than they compute.
-        variables.push((THREADS, (2 * cores()).to_string()));
+        // Tests wait more than they compute, and beside each other so do programs.
+        variables.push((THREADS, (3 * cores()).div_ceil(2).to_string()));
     }
     Setting {
         before,
