@@ -82,7 +82,18 @@ pub fn import_haproxy(file: &str, text: &str) -> Result<Imported, ImportError> {
         routes,
         upstreams: upstreams.collect(),
     };
-    Ok(Imported::from_parts(file, parts, notes))
+    let imported = Imported::from_parts(file, parts, notes);
+    if imported.toml.contains("[[listen]]") {
+        return Ok(imported);
+    }
+    // Every listener was left out with what it leads to.
+    let last = imported.notes.last();
+    let why = last.map_or_else(String::new, |note| format!(": {note}"));
+    Err(ImportError {
+        file: file.to_owned(),
+        line: last.map_or(1, |note| note.line),
+        reason: format!("nothing can be listened on{why}"),
+    })
 }
 
 /// A section for traffic, with the lines of its `defaults` before its own.

@@ -40,6 +40,7 @@ const READ: [(&str, usize); 22] = [
 /// The upstream of a section with servers; `None` if there is none that can be reached.
 pub(super) fn upstream(section: &Section<'_>, notes: &mut Notes) -> Option<UpstreamText> {
     let mut servers = Vec::new();
+    let mut urls = Vec::new();
     let mut tls = Keys::default();
     let mut checked = None;
     let default = section.last("default-server");
@@ -54,6 +55,15 @@ pub(super) fn upstream(section: &Section<'_>, notes: &mut Notes) -> Option<Upstr
             );
             continue;
         };
+        if urls.contains(&url) {
+            left_out(
+                server,
+                "sent requests to the same address under two names: give the first one the sum of their weights",
+                notes,
+            );
+            continue;
+        }
+        urls.push(url.clone());
         if has(&with_default, "ssl") {
             secure(&with_default, &mut tls, notes);
         }

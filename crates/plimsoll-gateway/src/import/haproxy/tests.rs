@@ -1,5 +1,10 @@
 //! Translations of whole files.
 
+use std::fmt::Write as _;
+use std::path::Path;
+
+use proptest::prelude::*;
+
 use super::super::tests::translation::{check_translation, loaded};
 use super::{import_haproxy, is_haproxy};
 
@@ -205,8 +210,8 @@ backend inner
     server a 10.0.0.2:443 ssl verify required ca-file /etc/ca.pem
 ",
         &[
-            "[upstream.inner]\nservers = [\"https://10.0.0.2:443\"]\ntls = { ca = \"/etc/ca.pem\" }\n",
             "[upstream.outer]\nservers = [\"https://10.0.0.1:443\"]\nconnect_timeout",
+            "[upstream.inner]\nservers = [\"https://10.0.0.2:443\"]\ntls = { ca = \"/etc/ca.pem\" }\n",
         ],
         &[
             "haproxy.cfg:12: bind: left out; HAProxy would have listened with all certificates of a folder",
@@ -351,4 +356,56 @@ fn files_that_are_none_are_refused() {
         let error = import_haproxy("h", text).unwrap_err();
         assert!(error.to_string().contains(reason), "{error}");
     }
+}
+
+proptest! {
+    /// Whatever lines a file has, the translation loads.
+    #[test]
+    fn any_lines_load_or_are_errors(
+        front in proptest::collection::vec(lines(), 0..8),
+        back in proptest::collection::vec(lines(), 0..8),
+        mode in "http|tcp",
+    ) {
+        let mut text = format!("defaults\n    mode {mode}\nfrontend web\n    bind :80\n");
+        for line in &front {
+            writeln!(text, "    {line}").ok();
+        }
+        text.push_str("    default_backend shop\nbackend shop\n    server a 10.0.0.1:8080\n");
+        for line in &back {
+            writeln!(text, "    {line}").ok();
+        }
+        if let Ok(imported) = import_haproxy("haproxy.cfg", &text) {
+            let problems = crate::import::loads::problems(&imported.toml, Path::new(""));
+            prop_assert!(problems.is_empty(), "{:?}\n{}\n{}", problems, text, imported.toml);
+        }
+    }
+}
+
+fn lines() -> impl Strategy<Value = String> {
+    let word = "[A-Za-z0-9_.:/*%$@-]{1,10}|\"[a-z {}<>%$\\\\\\\\]{0,8}\"|0|1|70000|/|Host|Content-Length|5s|-1";
+    let sample = "path|path_beg|path_reg|path_end|hdr\\((host|x-a)\\)|src|ssl_fc|method|cook\\(a\\)|url_param\\(q\\)|query|var\\(a\\)|dst_port|req.ssl_sni";
+    let flag = "|-i|-m (beg|end|reg|sub|dom|found)|-f";
+    let values = "/a|a\\.b|10.0.0.0/8|[a-z(|)*+\\[{}.]{1,6}|GET POST|443|";
+    let condition = (sample, flag, values, "|!")
+        .prop_map(|(sample, flag, values, not)| format!("{not}{{ {sample} {flag} {values} }}"));
+    let action = "deny|deny deny_status 429|return status 200 string ok|redirect location /b|redirect scheme https code 301|set-header X-A %\\[src\\]|del-header X-A|auth realm A|set-path /x|replace-path /a\\(.\\*\\) /b|track-sc0 src";
+    let options = "weight|cookie|check|inter|fall|rise|backup|disabled|ssl|verify none|verify required|ca-file|sni|maxconn|send-proxy|alpn h2";
+    prop_oneof![
+        (action, condition.clone()).prop_map(|(action, condition)| {
+            let action = action.replace('\\', "");
+            format!("http-request {action} if {condition}")
+        }),
+        ("set-header|add-header|del-header|return|deny|redirect|set-path|replace-path|auth", word, word)
+            .prop_map(|(action, name, value)| format!("http-request {action} {name} {value}")),
+        ("set-header|add-header|del-header", word, word)
+            .prop_map(|(action, name, value)| format!("http-response {action} {name} {value}")),
+        (condition.clone(), condition)
+            .prop_map(|(one, other)| format!("use_backend shop unless {one} || {other} {one}")),
+        (word, options, word)
+            .prop_map(|(name, option, value)| format!("server {name} 10.0.0.2:80 {option} {value}")),
+        (word, "ssl crt /a.pem|accept-proxy|alpn h2|")
+            .prop_map(|(address, options)| format!("bind {address} {options}")),
+        ("balance|cookie|retries|compression type|option httpchk|http-check expect status|timeout server|timeout tunnel|timeout connect|timeout client|redirect prefix|default_backend|mode", word)
+            .prop_map(|(name, word)| format!("{name} {word}")),
+    ]
 }
