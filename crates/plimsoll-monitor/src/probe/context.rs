@@ -269,7 +269,7 @@ pub(super) async fn timed(
     check: impl AsyncFnOnce(&mut Reading, Instant),
 ) -> Reading {
     let begun = context.clock.now();
-    let until = tokio::time::Instant::now() + timeout;
+    let until = tokio::time::sleep(timeout).deadline();
     let mut reading = Reading {
         until: Some(until),
         ..Reading::default()

@@ -1,4 +1,4 @@
-//! The syntax of `HAProxy`: sections of lines, each of words.
+//! The syntax of HAProxy: sections of lines, each of words.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Times, sizes and log-format texts of `HAProxy`.
+//! Times, sizes and log-format texts of HAProxy.
 
 use super::super::nginx::Directive;
 

@@ -32,12 +32,12 @@ impl Peer {
     }
 
     /// The name of a file that `plimsoll gateway import` reads.
-    pub(super) const fn imported(self) -> Option<&'static str> {
+    pub(super) const fn imported(self) -> &'static str {
         match self {
-            Self::Nginx => Some("site.conf"),
-            Self::Traefik => Some("traefik.yml"),
-            Self::Caddy => Some("Caddyfile"),
-            Self::HaProxy => Some("haproxy.cfg"),
+            Self::Nginx => "site.conf",
+            Self::Traefik => "traefik.yml",
+            Self::Caddy => "Caddyfile",
+            Self::HaProxy => "haproxy.cfg",
         }
     }
 
