@@ -141,7 +141,8 @@ impl Connector {
         self.connect_until(endpoint, clock, None).await
     }
 
-    /// The same for a caller whose time may be over before the limit of a connection: the failure says which phase it was in.
+    /// The same with a limit of the caller's in place of the plan's, so that one timer ends both, and the failure says which phase it
+    /// was in.
     pub async fn connect_until(
         &self,
         endpoint: &Endpoint,
@@ -152,10 +153,7 @@ impl Connector {
         let attempt = Box::pin(self.establish(endpoint, &mut progress));
         let outcome = match until {
             None => self.in_time(attempt).await,
-            Some(until) => {
-                let attempt = tokio::time::timeout_at(until, self.in_time(attempt));
-                attempt.await.ok().flatten()
-            }
+            Some(until) => tokio::time::timeout_at(until, attempt).await.ok(),
         };
         match outcome.unwrap_or_else(|| Err(self.too_late(endpoint, &progress))) {
             Ok(established) => Ok(Connection {
