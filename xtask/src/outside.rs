@@ -67,7 +67,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR", required_unless_present = "only")]
     from: Option<PathBuf>,
 
-    /// Run only these suites [default: all whose checkout is there; `wordpress` and `django` need none]
+    /// Run only these suites [default: all with a checkout; `wordpress` and `django` need none]
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
 

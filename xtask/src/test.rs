@@ -189,7 +189,7 @@ fn setting(arguments: &Arguments) -> Setting<'_> {
         variables.push(("TZ", "UTC".to_owned()));
     }
     if std::env::var_os(THREADS).is_none() {
-        // Tests wait more than they compute, and beside each other so do programs.
+        // Tests mostly wait, so more of them run at once than there are cores.
         variables.push((THREADS, (3 * cores()).div_ceil(2).to_string()));
     }
     Setting {

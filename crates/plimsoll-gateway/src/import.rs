@@ -34,6 +34,8 @@ mod uwsgi;
 
 mod fates;
 
+mod files;
+
 mod haproxy;
 
 mod kubernetes;

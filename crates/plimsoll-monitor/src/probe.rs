@@ -68,6 +68,8 @@ mod ssh;
 
 mod suite;
 
+mod suite_context;
+
 mod stopped;
 
 mod talk;
@@ -90,8 +92,7 @@ pub use crate::probe::database::DatabaseUrlError;
 pub use crate::probe::dns::{DnsProbe, DnsRecord, DnsRecordError};
 pub use crate::probe::docker::{DockerHost, DockerProbe, is_container};
 pub use crate::probe::domain::{DomainProbe, WithDomain};
-pub(crate) use crate::probe::gatus_condition::has_places;
-pub use crate::probe::gatus_condition::{Context, GatusCondition, GatusConditionError};
+pub use crate::probe::gatus_condition::{GatusCondition, GatusConditionError};
 pub use crate::probe::grpc::{GrpcCall, GrpcCallError, GrpcProbe};
 pub use crate::probe::http::{HttpOptions, HttpProbe, HttpProbeError};
 pub use crate::probe::icmp::IcmpProbe;
@@ -111,6 +112,8 @@ pub use crate::probe::ssh::SshProbe;
 pub use crate::probe::starttls::{MailProtocol, StartTlsProbe};
 pub(crate) use crate::probe::suite::content;
 pub use crate::probe::suite::{FilledRequest, StepProbe, SuiteProbe, SuiteStep};
+pub use crate::probe::suite_context::SuiteContext;
+pub(crate) use crate::probe::suite_context::has_places;
 pub use crate::probe::systemd::{SystemdProbe, UnitState, is_unit};
 pub use crate::probe::talk::{TalkProbe, TalkStep};
 pub use crate::probe::tcp::TcpProbe;

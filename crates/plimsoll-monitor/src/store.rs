@@ -303,9 +303,9 @@ pub trait Store: Definitions + Accounts + Send + Sync + fmt::Debug + 'static {
     /// Whether secrets are there that the present key has not sealed, as far as they were read; reset by this.
     fn is_behind(&self) -> bool;
 
-    /// Takes the lease of running the checks of an organisation for `lasts` from now on, or renews it; false while another
-    /// process has it, and once after the database became another one, which may lack what the former one had taken: a
-    /// process that leads begins anew from what is there.
+    /// Acquires the lease of running the checks of an organisation for `lasts`, or renews it. False while another process holds
+    /// it, and once after connections moved to another database server, which may lack acknowledged changes: the leading
+    /// process then reloads its state.
     ///
     /// - `holder`: the process, by a name of its own.
     fn hold_lease(

@@ -45,7 +45,7 @@ pub(super) struct Setting<'a> {
     pub(super) arguments: &'a [String],
     /// Whether they print how long each test takes.
     pub(super) times: bool,
-    /// Variables beside those of this process.
+    /// Variables in addition to those of this process.
     pub(super) variables: Vec<(&'static str, String)>,
 }
 

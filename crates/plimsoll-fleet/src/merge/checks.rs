@@ -21,7 +21,7 @@ pub struct LoadtestEnd {
     pub found: LoadtestFound,
     /// From the start to the end of the last check.
     pub elapsed: Duration,
-    /// Those of all agents that came to their end.
+    /// Processes of all agents that finished.
     pub processes: ReportedProcesses,
     /// The sum of what the processes of all agents held at most.
     pub peak_memory_bytes: Option<u64>,
@@ -39,7 +39,7 @@ pub struct LoadtestMerger<'a> {
     sums: Option<PartSums>,
     /// Until which second each agent has counted; `None` if no more comes of it.
     counted: Vec<Option<u64>>,
-    /// What was counted in seconds that some agents have still to come to.
+    /// Counts of seconds that some agents have not reported yet.
     ahead: BTreeMap<u64, Second>,
     shown: LoadtestTick,
     /// The end of the last second of any agent.

@@ -1,6 +1,6 @@
-//! Configurations of `HAProxy`, translated: frontends with their rules as routes, backends as upstreams, TCP as listeners of layer 4.
+//! Configurations of HAProxy, translated: frontends with their rules as routes, backends as upstreams, TCP as listeners of layer 4.
 //!
-//! Source: `HAProxy`'s configuration manual, version 2.6.
+//! Source: HAProxy's configuration manual, version 2.6.
 
 mod backends;
 
@@ -25,12 +25,12 @@ use super::servers::Translation;
 use super::toml::Keys;
 use super::{ImportError, Imported, Notes};
 
-/// Whether a file is one of `HAProxy`, by its sections.
+/// Whether a text is a configuration of HAProxy, judged by its sections.
 pub fn is_haproxy(text: &str) -> bool {
     syntax::is_one(text)
 }
 
-/// Translates a configuration of `HAProxy`. What has no counterpart is reported, with what `HAProxy` would have done.
+/// Translates a configuration of HAProxy. What has no counterpart is reported, with what HAProxy would have done.
 ///
 /// - `file`: its name, for the report.
 pub fn import_haproxy(file: &str, text: &str) -> Result<Imported, ImportError> {
@@ -227,7 +227,7 @@ impl<'a> Model<'a> {
                 Some(hash) if hash.starts_with('$') => users.text(user.argument(0), hash),
                 _ => notes.add(
                     user,
-                    "left out: a password that is written as it is has to be hashed, as `openssl passwd -6` does",
+                    "left out: a plain-text password; hash it, for example with `openssl passwd -6`",
                 ),
             }
         }
@@ -235,7 +235,7 @@ impl<'a> Model<'a> {
     }
 }
 
-/// Notes a line that nothing is made of, with what `HAProxy` would have done.
+/// Notes a line that nothing is made of, with what HAProxy would have done.
 fn left_out(line: &Directive, would: &str, notes: &mut Notes) {
     notes.add(line, format!("left out; HAProxy would have {would}"));
 }
@@ -340,7 +340,7 @@ fn report(section: &Directive, notes: &mut Notes) {
                     "tarpit",
                 ];
                 if !known.contains(&line.argument(0)) {
-                    left_out(line, "had this time out", notes);
+                    left_out(line, "had this timeout", notes);
                 }
             }
             "stick-table" | "stick" => left_out(

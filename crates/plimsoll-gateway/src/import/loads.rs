@@ -89,7 +89,7 @@ pub(super) fn problems(text: &str, directory: &Path) -> Vec<ConfigProblem> {
     problems.into_iter().filter(|it| !is_of_file(it)).collect()
 }
 
-/// In the place of the action of the site's crate, whose keys `responses::files` writes.
+/// In the place of the action of the site's crate, whose keys `files::files` writes.
 const FILES: ActionKind = ActionKind {
     key: "files",
     compile: no_files,

@@ -311,7 +311,7 @@ fn content_is_read_ahead_for_places_and_forwarded_whole() {
         assert_eq!(head.contains("x-content"), kept.is_some(), "{head}");
         assert!(sent.is_none_or(|it| head.contains(&it)), "{head}");
     }
-    // No client writes fields of its own into what servers and other clients get.
+    // A client cannot inject fields into requests to servers, nor into responses.
     let received = post("/on", "Content-Length: 7", "a\r\nb: 1");
     assert_eq!((received.status, received.field("b")), (200, None));
     let head = origin.heads().pop().unwrap().to_ascii_lowercase();

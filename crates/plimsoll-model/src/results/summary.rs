@@ -402,7 +402,7 @@ impl Counts {
         self.started + self.dropped + self.missed
     }
 
-    /// Counts as aborted what was begun and never came to an end, as of an agent that was lost.
+    /// Counts requests that never finished as aborted, such as those of a lost agent.
     pub fn abort_rest(&mut self) {
         let ended = self.ok + self.failed + self.aborted;
         self.aborted += self.started.saturating_sub(ended);

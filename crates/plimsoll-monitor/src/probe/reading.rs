@@ -11,8 +11,9 @@ use plimsoll_model::{
 };
 
 use crate::detect::status::Status;
-use crate::probe::gatus_condition::{Context, GatusCondition};
+use crate::probe::gatus_condition::GatusCondition;
 use crate::probe::known_secrets::KnownSecrets;
+use crate::probe::suite_context::SuiteContext;
 use crate::time::Timestamp;
 
 /// The reading of a probe: plain facts without a verdict.
@@ -51,7 +52,7 @@ pub struct Reading {
     /// Conditions that the probe judged itself, such as those of the steps of a suite.
     pub judged: Vec<Judged>,
     /// The values of the suite that this is a step of.
-    pub context: Option<Arc<Context>>,
+    pub context: Option<Arc<SuiteContext>>,
     /// When the time of the check is over.
     pub until: Option<tokio::time::Instant>,
 }

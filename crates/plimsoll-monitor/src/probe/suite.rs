@@ -12,10 +12,11 @@ use serde_json::Value;
 
 use crate::detect::status::Status;
 use crate::probe::context::{ProbeContext, Reach};
-use crate::probe::gatus_condition::{Context, value_of};
+use crate::probe::gatus_condition::value_of;
 use crate::probe::http::{HttpOptions, HttpProbe, HttpProbeError};
 use crate::probe::known_secrets::KnownSecrets;
 use crate::probe::reading::{Expectation, GatusDisplay, Judged, Reading};
+use crate::probe::suite_context::SuiteContext;
 use crate::probe::{GatusCondition, Probe, ProbeFuture};
 use crate::time::Timestamp;
 
@@ -25,7 +26,7 @@ pub struct SuiteProbe {
     /// In their order.
     pub steps: Vec<SuiteStep>,
     /// The values at the beginning.
-    pub context: Context,
+    pub context: SuiteContext,
     /// Of all steps together.
     pub timeout: Duration,
     /// Credentials that the steps send.
@@ -103,13 +104,13 @@ pub(crate) enum FillError {
 }
 
 impl FilledRequest {
-    /// Whether a request without places can be made; fails with why not.
+    /// Checks that a request without places can be made.
     pub(crate) fn options_hold(&self) -> Result<(), FillError> {
-        self.probe(&Context::default()).map(|_| ())
+        self.probe(&SuiteContext::default()).map(|_| ())
     }
 
-    /// The probe with all places filled, and the fields that are credentials; fails with why there is none.
-    fn probe(&self, context: &Context) -> Result<(HttpProbe, Vec<String>), FillError> {
+    /// The probe with all places filled, and the values of fields that are credentials.
+    fn probe(&self, context: &SuiteContext) -> Result<(HttpProbe, Vec<String>), FillError> {
         let mut missing = BTreeSet::new();
         let mut fill = |text: &str| context.fill(text, &mut missing);
         let url = fill(&self.options.url);
@@ -145,7 +146,7 @@ pub(crate) fn content(body: String, is_graphql: bool) -> String {
     }
 }
 
-/// What the suite came to so far.
+/// The result of the suite so far.
 #[derive(Default)]
 struct Progress {
     reading: Reading,
@@ -169,7 +170,7 @@ impl SuiteProbe {
         &self,
         step: &SuiteStep,
         context: &ProbeContext,
-        values: &mut Context,
+        values: &mut SuiteContext,
         progress: &mut Progress,
     ) {
         let at = Timestamp::from_system(context.clock.wall());
@@ -322,7 +323,7 @@ mod tests {
             ("a b", "a b"),
             ("", ""),
         ] {
-            let mut context = Context::default();
+            let mut context = SuiteContext::default();
             context.set("x", stored(text));
             let mut missing = BTreeSet::new();
             assert_eq!(context.fill("[CONTEXT].x", &mut missing), shown, "{text}");
@@ -331,7 +332,7 @@ mod tests {
 
     #[test]
     fn places_are_filled_by_paths_and_those_without_a_value_are_named() {
-        let mut context = Context::default();
+        let mut context = SuiteContext::default();
         context.set("user.name", "ann".into());
         context.set("user.id", stored("12"));
         context.set("user.id.low", stored("2"));

@@ -58,7 +58,7 @@ pub struct LoadtestAgentDocument {
     pub requests_per_second: f64,
     /// Durations of its complete responses and timeouts.
     pub latency: LoadtestLatencyDocument,
-    /// How long after the agreed start it began; `null` if it did not come to its end.
+    /// How long after the agreed start it began; `null` if it did not finish.
     pub late_us: Option<f64>,
     /// Why its figures are not all that it counted, or its part is not whole; `null` if they are.
     pub problem: Option<String>,

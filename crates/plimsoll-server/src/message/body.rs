@@ -136,7 +136,8 @@ impl RequestBody {
         )
     }
 
-    /// Reads content ahead, which its reader gets all the same. What was read, if that is all and no more than so many bytes.
+    /// Buffers content ahead of its reader, which still receives all of it. Returns the whole content if it has at most `most`
+    /// bytes.
     pub(crate) async fn read_ahead(&mut self, most: usize) -> Option<Bytes> {
         let (mut pieces, mut bytes) = (VecDeque::new(), 0);
         let is_whole = loop {
@@ -406,7 +407,7 @@ mod tests {
         }
     }
 
-    /// What reading ahead comes to, with all that is there.
+    /// The result of reading ahead once all content has arrived.
     fn read_ahead(body: &mut RequestBody, most: usize) -> Option<Bytes> {
         let mut reading = Box::pin(body.read_ahead(most));
         match reading

@@ -260,7 +260,7 @@ impl OwnedRequest {
         self.content.length
     }
 
-    /// Reads content of at most so many bytes, for places. Whoever takes the content gets it all the same.
+    /// Buffers content of at most `most` bytes for places. The reader of the content still receives all of it.
     pub(crate) async fn read_ahead(&self, most: usize) {
         let source = self.content.source.take();
         let ContentSource::Kept(mut body) = source else {

@@ -142,7 +142,7 @@ impl Template {
     }
 
     /// The value of a field for a request. `None` where nothing is left of it, and where no field may have it (RFC 9110, section
-    /// 5.5): content may have line breaks, with which a client would write fields of its own.
+    /// 5.5): content may have line breaks, with which a client could inject fields.
     ///
     /// - `text`: for its bytes; what is in it is lost.
     pub fn field<'t>(&self, request: &Request<'_>, text: &'t mut Vec<u8>) -> Option<&'t [u8]> {

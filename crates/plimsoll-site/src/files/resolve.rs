@@ -30,10 +30,9 @@ pub enum TrailingSlash {
     Redirect,
     /// Both paths are answered alike.
     Ignore,
-    /// Clients are sent to the path of a folder with its slash, whatever is in it; the path of a file with a slash names
-    /// nothing.
+    /// Redirects the path of a folder to that with a slash, with or without an index. The path of a file with a slash is a 404.
     Folders,
-    /// Only the path of a folder with a slash names it, and only that of a file without one; nobody is sent anywhere.
+    /// Folders have only paths with a slash and files only paths without one; others are a 404.
     Exact,
 }
 

@@ -200,7 +200,7 @@ fn a_loadtest_that_loses_an_agent_is_incomplete_and_keeps_what_it_had() {
     let mut running = running.spawn().unwrap();
     let mut lines = BufReader::new(running.stderr.take().unwrap()).lines();
     let mut two = Some(two);
-    // Its first tick is there before it is gone.
+    // It reports its first tick before it is killed.
     let is_lost = lines.by_ref().map_while(Result::ok).any(|line| {
         if line.contains("/s  two ") {
             drop(two.take());

@@ -329,7 +329,7 @@ fn a_soak_loads_the_url_behind_its_flags() {
     let output = plimsoll(&[&soak[..], &target].concat());
     let responses = output.json()["scenarios"][0]["loads"][0]["ok"].clone();
     assert!(responses.as_u64().unwrap_or_default() > 10, "{output}");
-    // What lacks something is said at once.
+    // Missing arguments are reported at once.
     let refused = |arguments: &[&str], says: &str| {
         let output = plimsoll(&[&["soak"], arguments].concat()).exits(2);
         assert!(output.stderr.contains(says), "{output}");

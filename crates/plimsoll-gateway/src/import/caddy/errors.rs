@@ -1,8 +1,8 @@
 //! `handle_errors`: what takes the place of the errors of proxies and files.
 
 use super::super::Notes;
+use super::super::files::media_type;
 use super::super::nginx::Directive;
-use super::super::responses::media_type;
 use super::super::route::Route;
 use super::super::rows::Rows;
 use super::super::rows::actions::Response;

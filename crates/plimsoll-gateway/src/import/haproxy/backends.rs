@@ -37,7 +37,7 @@ const READ: [(&str, usize); 22] = [
     ("init-addr", 1),
 ];
 
-/// The upstream of a section with servers; `None` if there is none that can be reached.
+/// The upstream of a section with servers; `None` if no server can be reached.
 pub(super) fn upstream(section: &Section<'_>, notes: &mut Notes) -> Option<UpstreamText> {
     let mut servers = Vec::new();
     let mut urls = Vec::new();

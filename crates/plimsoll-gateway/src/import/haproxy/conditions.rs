@@ -14,7 +14,7 @@ use super::super::rows::value_maps::ValueMaps;
 /// Alternatives of one condition, each of which becomes a route.
 const MOST_ALTERNATIVES: usize = 256;
 
-/// Why a condition cannot be said.
+/// Why routes cannot express a condition.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub(super) enum Unknown {
     /// What it tests.

@@ -174,7 +174,7 @@ fn listener(address: &str, bind: &Directive, notes: &mut Notes) -> Option<Keys> 
                 );
             }
             (None, _) => {
-                left_out(bind, "let in clients with a certificate", notes);
+                left_out(bind, "accepted clients with a certificate only", notes);
                 return None;
             }
         }

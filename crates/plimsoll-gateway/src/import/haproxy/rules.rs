@@ -22,7 +22,7 @@ pub(super) struct Rules<'a, 'm> {
     pub(super) notes: &'m mut Notes,
 }
 
-/// What a rule is when its condition cannot be said.
+/// What becomes of a rule whose condition routes cannot express.
 #[derive(Debug, Clone, Copy)]
 enum Effect {
     /// It turns clients away: then it does so with all.
@@ -35,13 +35,7 @@ impl Rules<'_, '_> {
     /// The steps of a section for clients: its rules, then where requests are led.
     pub(super) fn steps(&mut self, section: &Section<'_>) -> Block {
         let acls = Acls::of(&section.lines);
-        let mut steps = self.requests(section, &acls);
-        for line in section.all("redirect") {
-            let (words, condition) = acls.split(&line.arguments);
-            let response = self.redirect(line, words);
-            self.act(line, condition, response, Effect::Changes, &mut steps);
-        }
-        self.responses(section, &mut steps);
+        let mut steps = self.own_rules(section, &acls);
         for line in section.all("use_backend") {
             let (words, condition) = acls.split(&line.arguments);
             let name = words.first().map_or("", String::as_str);
@@ -117,18 +111,10 @@ impl Rules<'_, '_> {
     ///
     /// - `is_own`: its rules have been passed, as those of a `listen`.
     fn backend(&mut self, section: &Section<'_>, is_own: bool) -> Block {
-        let acls = Acls::of(&section.lines);
         let mut steps = if is_own {
             Vec::new()
         } else {
-            let mut steps = self.requests(section, &acls);
-            for line in section.all("redirect") {
-                let (words, condition) = acls.split(&line.arguments);
-                let response = self.redirect(line, words);
-                self.act(line, condition, response, Effect::Changes, &mut steps);
-            }
-            self.responses(section, &mut steps);
-            steps
+            self.own_rules(section, &Acls::of(&section.lines))
         };
         let response = if section.is_reachable() {
             let mut proxy = Keys::default();
@@ -153,6 +139,18 @@ impl Rules<'_, '_> {
             actions: vec![Action::new(Matcher::default(), response, section.head)],
         });
         Block(steps)
+    }
+
+    /// The rules of a section for requests and responses.
+    fn own_rules(&mut self, section: &Section<'_>, acls: &Acls<'_>) -> Vec<Step> {
+        let mut steps = self.requests(section, acls);
+        for line in section.all("redirect") {
+            let (words, condition) = acls.split(&line.arguments);
+            let response = self.redirect(line, words);
+            self.act(line, condition, response, Effect::Changes, &mut steps);
+        }
+        self.responses(section, &mut steps);
+        steps
     }
 
     /// `http-request` in its order.

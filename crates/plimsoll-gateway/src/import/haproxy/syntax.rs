@@ -27,7 +27,7 @@ const SECTIONS: [&str; 16] = [
 
 /// The sections of a file, whose lines are in their blocks.
 ///
-/// What is said before the first section is one of its own, without a name.
+/// Lines before the first section are an error.
 pub(super) fn parse(file: &str, text: &str) -> Result<Vec<Directive>, ImportError> {
     let name: Rc<str> = Rc::from(file);
     let mut sections: Vec<Directive> = Vec::new();

@@ -134,7 +134,7 @@ backend shop
             "listen = \"third-1\"\nprefix = \"/\"\nrespond = { status = 501",
         ],
         &[
-            "haproxy.cfg:8: user: left out: a password that is written as it is has to be hashed",
+            "haproxy.cfg:8: user: left out: a plain-text password",
             "haproxy.cfg:17: stick-table: left out; HAProxy would have kept clients in a table",
             "haproxy.cfg:18: http-request: left out; HAProxy would have counted in a stick-table",
             "haproxy.cfg:19: http-request: is for all requests",
@@ -359,7 +359,7 @@ fn files_that_are_none_are_refused() {
 }
 
 proptest! {
-    /// Whatever lines a file has, the translation loads.
+    /// The translation of any lines loads.
     #[test]
     fn any_lines_load_or_are_errors(
         front in proptest::collection::vec(lines(), 0..8),

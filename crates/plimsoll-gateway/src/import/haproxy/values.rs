@@ -24,7 +24,7 @@ pub(super) fn after<'d>(directive: &'d Directive, word: &str) -> Option<&'d str>
     directive.arguments.get(at + 1).map(String::as_str)
 }
 
-/// Whether a word is there.
+/// Whether a line has the word.
 pub(super) fn has(directive: &Directive, word: &str) -> bool {
     directive.arguments.iter().any(|it| it == word)
 }

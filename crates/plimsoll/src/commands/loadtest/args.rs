@@ -16,7 +16,7 @@ use crate::flags::number;
 /// worker has a connection, and clients and servers run in as many processes as the limit on open files
 /// requires.
 ///
-/// With --fleet, agents on other machines do this together, each with servers of its own.
+/// With --fleet, agents on several machines share the workers, and each starts its own servers.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES, mut_args(without_flags_of_load))]
 pub(crate) struct Args {

@@ -1,4 +1,4 @@
-//! `plimsoll loadtest --fleet`: agents on other machines make the checks together, each against origins of its own.
+//! `plimsoll loadtest --fleet`: agents on other machines share the checks, each against its own origins.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A part of `loadtest --fleet`, at an agent: its share of the workers, against origins of its own.
+//! A part of `loadtest --fleet`, at an agent: its share of the workers, against its own origins.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub(crate) fn prepare(order: &RunOrder, share: Share) -> Result<Box<dyn Prepared
         concurrency: share.part_of(args.concurrency),
         ..args
     };
-    // An agent lives on after the run: whatever the run needs is in processes that end with it.
+    // An agent outlives the run, so clients and origins of the run are child processes that end with it.
     let layout = Layout::new(&args, Machine::here(share.workers), false);
     let layout = layout.map_err(|failed| text(&failed))?;
     Ok(Box::new(LoadtestJob { args, layout }))

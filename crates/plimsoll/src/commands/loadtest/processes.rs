@@ -63,7 +63,7 @@ impl Origins {
 
     /// Starts clients, and waits for these; all are stopped when it returns.
     ///
-    /// - `start`: when clients begin; at once if there is none.
+    /// - `start`: when clients begin; immediately if `None`.
     /// - `on_tick`: called each second.
     pub(super) fn check(
         mut self,

@@ -12,8 +12,8 @@ use crate::config::gatus::alerting::Thresholds;
 use crate::config::{MonitorPlan, What};
 use crate::probe::reading::Expectation;
 use crate::probe::{
-    Context, FilledRequest, GatusCondition, KnownSecrets, Probe, StepProbe, SuiteProbe, SuiteStep,
-    has_places,
+    FilledRequest, GatusCondition, KnownSecrets, Probe, StepProbe, SuiteContext, SuiteProbe,
+    SuiteStep, has_places,
 };
 use crate::schedule::{CatchUp, Timing};
 use crate::yaml::block::Block;
@@ -83,7 +83,7 @@ impl Endpoints {
         let texts = steps.iter().flat_map(SuiteStep::texts).collect();
         let probe = SuiteProbe {
             steps,
-            context: Context::new(context),
+            context: SuiteContext::new(context),
             timeout,
             secrets: Arc::clone(&secrets),
         };
