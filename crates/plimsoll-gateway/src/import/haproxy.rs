@@ -8,12 +8,16 @@ mod conditions;
 
 mod listeners;
 
+mod rate_limit;
+
 mod rules;
 
 mod syntax;
 
 mod values;
 
+use std::fmt::Write as _;
+use std::path::Path;
 use std::rc::Rc;
 
 use super::nginx::Directive;
@@ -23,7 +27,7 @@ use super::rows::maps::Maps;
 use super::rows::value_maps::ValueMaps;
 use super::servers::Translation;
 use super::toml::Keys;
-use super::{ImportError, Imported, Notes};
+use super::{ImportError, ImportNote, Imported, Notes};
 
 /// Whether a text is a configuration of HAProxy, judged by its sections.
 pub fn is_haproxy(text: &str) -> bool {
@@ -64,36 +68,46 @@ pub fn import_haproxy(file: &str, text: &str) -> Result<Imported, ImportError> {
             }
         }
     }
-    if !head.contains("[[listen]]") {
-        return Err(ImportError {
-            file: file.to_owned(),
-            line: first.unwrap_or(1),
-            reason: "no `frontend` or `listen` has a `bind` that can be listened on".to_owned(),
-        });
-    }
     clients.write(&mut head);
     maps.write(&mut head);
     let with_servers = model.sections.iter().filter(|it| it.has_servers());
     let upstreams = with_servers.filter_map(|it| backends::upstream(it, &mut notes));
+    let upstreams: Vec<_> = upstreams.collect();
+
+    if !head.contains("[[listen]]") {
+        return Err(nothing_left(file, first.unwrap_or(1), &notes.0));
+    }
     let parts = Translation {
         source: "a configuration of HAProxy",
         head,
         at: (Rc::from(file), first.unwrap_or(1)),
         routes,
-        upstreams: upstreams.collect(),
+        upstreams,
     };
     let imported = Imported::from_parts(file, parts, notes);
     if imported.toml.contains("[[listen]]") {
         return Ok(imported);
     }
     // Every listener was left out with what it leads to.
-    let last = imported.notes.last();
-    let why = last.map_or_else(String::new, |note| format!(": {note}"));
-    Err(ImportError {
+    Err(nothing_left(file, first.unwrap_or(1), &imported.notes))
+}
+
+/// The error of a file of which no listener is left, with the note that says why.
+fn nothing_left(file: &str, line: usize, notes: &[ImportNote]) -> ImportError {
+    let mut reason = "no `frontend` or `listen` has a `bind` that can be listened on".to_owned();
+    let is_of_listener = |note: &&ImportNote| {
+        let names = ["bind:", "server:"];
+        names.iter().any(|name| note.message.starts_with(name))
+    };
+    let note = notes.iter().find(is_of_listener).or(notes.last());
+    if let Some(note) = note {
+        write!(reason, ": {}", note.message).ok();
+    }
+    ImportError {
         file: file.to_owned(),
-        line: last.map_or(1, |note| note.line),
-        reason: format!("nothing can be listened on{why}"),
-    })
+        line: note.map_or(line, |note| note.line),
+        reason,
+    }
 }
 
 /// A section for traffic, with the lines of its `defaults` before its own.
@@ -167,6 +181,7 @@ struct Model<'a> {
 impl<'a> Model<'a> {
     fn new(all: &'a [Directive], notes: &mut Notes) -> Self {
         let mut defaults: &[Directive] = &[];
+        let bases = Bases::of_sections(all);
         let mut model = Self {
             sections: Vec::new(),
             lists: rules::Lists::new(),
@@ -184,7 +199,10 @@ impl<'a> Model<'a> {
                         all.find(|it| it.argument(0) == from)
                     });
                     let defaults = named.map_or(defaults, |it| &it.block);
-                    let lines = [defaults, &section.block].concat();
+                    let mut lines = [defaults, &section.block].concat();
+                    for line in lines.iter_mut() {
+                        bases.complete(line);
+                    }
                     let mode = lines.iter().rev().find(|it| it.name == "mode");
                     let is_tcp = mode.is_none_or(|it| it.argument(0) == "tcp");
                     model.sections.push(Section {
@@ -232,6 +250,46 @@ impl<'a> Model<'a> {
             }
         }
         Some(users)
+    }
+}
+
+/// The folders of `global` in which relative files of certificates are.
+#[derive(Debug, Default)]
+struct Bases<'a> {
+    certificates: Option<&'a str>,
+    authorities: Option<&'a str>,
+}
+
+impl<'a> Bases<'a> {
+    fn of_sections(all: &'a [Directive]) -> Self {
+        let globals = all.iter().filter(|it| it.name == "global");
+        let mut bases = Self::default();
+        for line in globals.flat_map(|it| &it.block) {
+            match line.name.as_str() {
+                "crt-base" => bases.certificates = Some(line.argument(0)),
+                "ca-base" => bases.authorities = Some(line.argument(0)),
+                _ => {}
+            }
+        }
+        bases
+    }
+
+    /// Writes the folders before the relative files of a `bind` or a server.
+    fn complete(&self, line: &mut Directive) {
+        if !["bind", "server", "default-server"].contains(&line.name.as_str()) {
+            return;
+        }
+        for at in 1..line.arguments.len() {
+            let base = match line.arguments[at - 1].as_str() {
+                "crt" => self.certificates,
+                "ca-file" => self.authorities,
+                _ => None,
+            };
+            let file = &mut line.arguments[at];
+            if let Some(base) = base.filter(|_| !file.starts_with(['/', '@'])) {
+                *file = Path::new(base).join(&*file).display().to_string();
+            }
+        }
     }
 }
 
@@ -290,7 +348,7 @@ const OPTIONS: [&str; 20] = [
 ];
 
 /// Lines that change nothing for clients and servers.
-const HARMLESS: [&str; 17] = [
+const HARMLESS: [&str; 18] = [
     "log-tag",
     "description",
     "user",
@@ -307,6 +365,7 @@ const HARMLESS: [&str; 17] = [
     "ssl-default-",
     "maxconn",
     "ca-base",
+    "crt-base",
     "hard-stop-after",
 ];
 
@@ -343,6 +402,7 @@ fn report(section: &Directive, notes: &mut Notes) {
                     left_out(line, "had this timeout", notes);
                 }
             }
+            "stick-table" if rate_limit::counts_rates_only(line) => {}
             "stick-table" | "stick" => left_out(
                 line,
                 "kept clients in a table: `sticky` and `balance = \"ring_hash\"` keep them at a server, `rate_limit` counts requests",
@@ -365,6 +425,18 @@ fn report(section: &Directive, notes: &mut Notes) {
                 "written its log so: `format` of a `[log]` has places",
                 notes,
             ),
+            // What it names is noted where it stands.
+            "log" if line.argument(0) == "global" => {}
+            "stats" if section.name != "global" => {
+                let mut same = section.block.iter().filter(|it| it.name == "stats");
+                if same.next().is_some_and(|first| first.line == line.line) {
+                    left_out(
+                        line,
+                        "served a page of statistics: `[admin]` has one, and metrics",
+                        notes,
+                    );
+                }
+            }
             "log" => left_out(
                 line,
                 "sent its log there: a `[log]` writes to a file or the standard output",

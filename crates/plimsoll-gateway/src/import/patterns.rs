@@ -116,7 +116,7 @@ pub(super) fn literal_start(expression: &str) -> String {
     let mut literal = String::new();
     let mut characters = expression.chars().peekable();
     // Of several branches each may begin in its own way.
-    if branches(expression).len() > 1 {
+    if expression.contains('|') && branches(expression).len() > 1 {
         return literal;
     }
     while let Some(character) = characters.next() {

@@ -23,8 +23,33 @@ use self::steps::{Block, Layer, Step, Within};
 use super::Notes;
 use super::nginx::Directive;
 
-/// So many rows a site may come to.
+/// Rows of a site at most.
 const MOST: usize = 1000;
+
+/// Pairs of rows of a site that are compared at most: steps that all requests pass compare all rows with each other, those that
+/// respond their own with the others.
+const MOST_PAIRS: usize = 4_000_000;
+
+/// Why the steps of a site do not become rows.
+#[derive(Debug, thiserror::Error)]
+enum TooMany {
+    #[error("it would be more than {MOST} routes")]
+    Routes,
+    #[error(
+        "it has too many steps with conditions of their own: it takes too long to see which of them exclude each other"
+    )]
+    Pairs,
+}
+
+/// Pairs of rows that may still be compared.
+struct Budget(usize);
+
+impl Budget {
+    fn spend(&mut self, pairs: usize) -> Result<(), TooMany> {
+        self.0 = self.0.checked_sub(pairs).ok_or(TooMany::Pairs)?;
+        Ok(())
+    }
+}
 
 /// Actions in the order in which they are tried.
 #[derive(Debug, Clone, Default)]
@@ -48,34 +73,40 @@ impl Rows {
                 site,
             ));
         }
-        let Some(rows) = Self::of_block(block, &following, notes) else {
-            let message = format!("responds with 501: it would be more than {MOST} routes");
-            notes.add(site, message);
-            return Self(vec![Action::new(
-                Matcher::default(),
-                not_translated(),
-                site,
-            )]);
+        let rows = Self::of_block(block, &following, &mut Budget(MOST_PAIRS), notes);
+        let rows = match rows {
+            Ok(rows) => rows,
+            Err(reason) => {
+                notes.add(site, format!("responds with 501: {reason}"));
+                let closed = Action::new(Matcher::default(), not_translated(), site);
+                return Self(vec![closed]);
+            }
         };
         block.report_unreached(&rows, notes);
         rows
     }
 
-    /// The rows of a block, behind which others follow; `None` if there are too many.
-    fn of_block(block: &Block, following: &Self, notes: &mut Notes) -> Option<Self> {
+    /// The rows of a block, behind which others follow.
+    fn of_block(
+        block: &Block,
+        following: &Self,
+        budget: &mut Budget,
+        notes: &mut Notes,
+    ) -> Result<Self, TooMany> {
         let mut all = following.clone();
         // Without other blocks of `handle`.
         let mut beside = following.clone();
         for step in block.0.iter().rev() {
-            if all.0.len() > MOST {
-                return None;
-            }
+            let rows = all.count()?;
             match step {
                 Step::Layer(layer) => {
+                    budget.spend(rows * rows)?;
                     all.pass(layer, notes);
                     beside.pass(layer, notes);
                 }
                 Step::Actions { matcher, actions } => {
+                    budget.spend(actions.len() * (actions.len() + rows))?;
+                    budget.spend(matcher.excluded.len() * rows * rows)?;
                     let own = Self(actions.clone()).within(matcher, notes);
                     all = own.clone().before(&all, matcher, notes);
                     beside = own.before(&beside, matcher, notes);
@@ -95,10 +126,12 @@ impl Rows {
                         let response = Response::Other(answer("404", ""));
                         follows.push(Action::new(Matcher::default(), response, directive));
                     }
-                    let mut own = Self::of_block(block, &follows, notes)?;
+                    let mut own = Self::of_block(block, &follows, budget, notes)?;
                     if let Within::HandlePath(prefix) = kind {
                         own.below(prefix);
                     }
+                    budget.spend(own.count()? * (own.0.len() + rows))?;
+                    budget.spend(matcher.excluded.len() * rows * rows)?;
                     let own = own.within(matcher, notes);
                     all = own.clone().before(&all, matcher, notes);
                     if *kind == Within::Route {
@@ -107,7 +140,16 @@ impl Rows {
                 }
             }
         }
-        (all.0.len() <= MOST).then_some(all)
+        all.count()?;
+        Ok(all)
+    }
+
+    /// How many there are, if that is not too many.
+    fn count(&self) -> Result<usize, TooMany> {
+        if self.0.len() > MOST {
+            return Err(TooMany::Routes);
+        }
+        Ok(self.0.len())
     }
 
     /// An action behind those that are there; left out if they take all of its requests.

@@ -12,7 +12,8 @@ use super::values::{after, has, time};
 use super::{Section, left_out};
 
 /// Options of a server that are read, with the arguments that follow each.
-const READ: [(&str, usize); 22] = [
+const READ: [(&str, usize); 23] = [
+    ("port", 1),
     ("weight", 1),
     ("backup", 0),
     ("check", 0),
@@ -264,7 +265,20 @@ fn balance(section: &Section<'_>, keys: &mut Keys, notes: &mut Notes) {
 /// `health` by the checks of a server.
 fn health(section: &Section<'_>, server: &Directive, keys: &mut Keys, notes: &mut Notes) {
     let mut health = Keys::default();
-    let http = section.option("httpchk").filter(|_| !section.is_tcp);
+    let http = section.option("httpchk");
+    if let Some(port) = after(server, "port").filter(|_| !section.is_tcp || http.is_some()) {
+        let message =
+            format!("checked servers at port {port}; checks here use the port of the requests");
+        left_out(server, &message, notes);
+    }
+    if let Some(option) = http.filter(|_| section.is_tcp) {
+        left_out(
+            option,
+            "left out servers whose check by HTTP fails, such as replicas of a database: checks of tcp:// servers open a connection alone",
+            notes,
+        );
+    }
+    let http = http.filter(|_| !section.is_tcp);
     match http {
         None => health.text("kind", "tcp"),
         Some(option) => {

@@ -21,9 +21,7 @@ pub(super) enum Unknown {
     #[error("`{0}` has no counterpart among the conditions of routes")]
     Test(String),
     /// Written as alternatives it is too long: their number is a product.
-    #[error(
-        "with its negations written out the condition has more than {MOST_ALTERNATIVES} alternatives"
-    )]
+    #[error("written out, the condition has more than {MOST_ALTERNATIVES} alternatives")]
     TooLong,
 }
 
@@ -93,8 +91,7 @@ impl<'a> Acls<'a> {
             rest = behind;
             let mut word = word.as_str();
             if word == "or" || word == "||" {
-                any.0.append(&mut all.0);
-                all = Condition::always();
+                any.or(std::mem::replace(&mut all, Condition::always()));
                 continue;
             }
             while let Some(behind) = word.strip_prefix('!') {
@@ -120,7 +117,7 @@ impl<'a> Acls<'a> {
             };
             all = all.and(&term)?;
         }
-        any.0.append(&mut all.0);
+        any.or(all);
         Ok(any)
     }
 
@@ -131,8 +128,7 @@ impl<'a> Acls<'a> {
         }
         let mut any = Condition(Vec::new());
         for acl in own {
-            any.0
-                .append(&mut test(acl.arguments.get(1..).unwrap_or_default())?.0);
+            any.or(test(acl.arguments.get(1..).unwrap_or_default())?);
         }
         Ok(any)
     }
@@ -153,6 +149,22 @@ impl Condition {
             test,
             is_negated: false,
         }]])
+    }
+
+    /// This one or another. A test of the same thing takes the values of both, as of several lines `acl` with one name.
+    fn or(&mut self, other: Self) {
+        for all in other.0 {
+            let is_joined = match all.as_slice() {
+                [literal] => self
+                    .0
+                    .iter_mut()
+                    .any(|it| it.len() == 1 && it[0].join(literal)),
+                _ => false,
+            };
+            if !is_joined {
+                self.0.push(all);
+            }
+        }
     }
 
     fn and(&self, other: &Self) -> Result<Self, Unknown> {
@@ -212,16 +224,18 @@ impl Condition {
             if place != "{tls.sni}" {
                 return None;
             }
-            let inner = expression
-                .strip_prefix("^(?i:")
-                .or(expression.strip_prefix("^(?-i:"));
-            let inner = inner?.strip_suffix(")$")?;
-            for name in inner.split('|') {
-                let name = name.replace("\\.", ".").replace("\\-", "-");
-                match name.strip_prefix(".*.") {
-                    Some(end) if !end.contains(['*', '\\']) => names.push(format!("*.{end}")),
-                    None if !name.contains(['*', '\\', '(']) => names.push(name),
-                    _ => return None,
+            // Of several lines `acl` with one name.
+            for part in expression.split("$|") {
+                let part = part.strip_suffix('$').unwrap_or(part);
+                let inner = part.strip_prefix("^(?i:").or(part.strip_prefix("^(?-i:"));
+                let inner = inner?.strip_suffix(')')?;
+                for name in inner.split('|') {
+                    let name = name.replace("\\.", ".").replace("\\-", "-");
+                    match name.strip_prefix(".*.") {
+                        Some(end) if !end.contains(['*', '\\']) => names.push(format!("*.{end}")),
+                        None if !name.contains(['*', '\\', '(']) => names.push(name),
+                        _ => return None,
+                    }
                 }
             }
         }
@@ -246,6 +260,25 @@ impl Condition {
 }
 
 impl Literal {
+    /// Makes it hold where another one does too; false if they test different things.
+    fn join(&mut self, other: &Self) -> bool {
+        if self.is_negated || other.is_negated {
+            return false;
+        }
+        match (&mut self.test, &other.test) {
+            (Test::Path(own), Test::Path(others)) => own.extend_from_slice(others),
+            (Test::Clients(own), Test::Clients(others))
+            | (Test::Method(own), Test::Method(others)) => {
+                own.extend_from_slice(others);
+            }
+            (Test::Place(place, own), Test::Place(other, expression)) if place == other => {
+                *own = format!("{own}|{expression}");
+            }
+            _ => return false,
+        }
+        true
+    }
+
     /// A matcher that this holds for too; `None` if no request meets both.
     fn add(&self, mut matcher: Matcher, maps: &mut ValueMaps) -> Result<Option<Matcher>, Unknown> {
         match &self.test {

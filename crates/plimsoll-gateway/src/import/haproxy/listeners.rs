@@ -32,8 +32,8 @@ const READ: [&str; 13] = [
 pub(super) fn http(section: &Section<'_>, head: &mut String, notes: &mut Notes) -> Vec<String> {
     let mut names = Vec::new();
     for bind in section.all("bind") {
-        for address in bind.argument(0).split(',') {
-            let Some(mut keys) = listener(address, bind, notes) else {
+        for address in addresses(bind) {
+            let Some(mut keys) = listener(&address, bind, notes) else {
                 continue;
             };
             let name = format!("{}-{}", section.name(), names.len() + 1);
@@ -107,8 +107,8 @@ pub(super) fn tcp(section: &Section<'_>, model: &Model<'_>, head: &mut String, n
         table.text("idle_timeout", &time);
     }
     for bind in section.all("bind") {
-        for address in bind.argument(0).split(',') {
-            let Some(keys) = listener(address, bind, notes) else {
+        for address in addresses(bind) {
+            let Some(keys) = listener(&address, bind, notes) else {
                 continue;
             };
             head.push_str("\n[[listen]]\n");
@@ -117,6 +117,31 @@ pub(super) fn tcp(section: &Section<'_>, model: &Model<'_>, head: &mut String, n
         }
     }
 }
+
+/// The addresses of a `bind`, of which each may have a range of ports.
+fn addresses(bind: &Directive) -> Vec<String> {
+    let mut addresses = Vec::new();
+    for address in bind.argument(0).split(',') {
+        match ports(address) {
+            Some((host, first, last)) => {
+                addresses.extend((first..=last).map(|port| format!("{host}:{port}")));
+            }
+            None => addresses.push(address.to_owned()),
+        }
+    }
+    addresses
+}
+
+/// Host, first and last port of an address with a range of ports that is not too long for a listener each.
+fn ports(address: &str) -> Option<(&str, u16, u16)> {
+    let (host, ports) = address.rsplit_once(':')?;
+    let (first, last) = ports.split_once('-')?;
+    let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+    (first <= last && last - first < MOST_PORTS).then_some((host, first, last))
+}
+
+/// Ports of a range that become listeners.
+const MOST_PORTS: u16 = 64;
 
 /// Address, certificates and proxies in front.
 fn listener(address: &str, bind: &Directive, notes: &mut Notes) -> Option<Keys> {
@@ -130,7 +155,12 @@ fn listener(address: &str, bind: &Directive, notes: &mut Notes) -> Option<Keys> 
     } else if let Some(address) = with_port(address) {
         address
     } else {
-        let message = format!("listened at `{address}`, which is no address with one port");
+        let reason = if address.contains('$') {
+            "whose variable of the environment has to be replaced by its value"
+        } else {
+            "which is no IP address with a port"
+        };
+        let message = format!("listened at `{address}`, {reason}");
         left_out(bind, &message, notes);
         return None;
     };

@@ -12,6 +12,7 @@ use super::super::rows::steps::{Block, Layer, Step, Within};
 use super::super::rows::value_maps::ValueMaps;
 use super::super::toml::Keys;
 use super::conditions::{Acls, Condition, Unknown};
+use super::rate_limit::rate_limit;
 use super::values::{after, with_places};
 use super::{Model, Section, left_out};
 
@@ -153,14 +154,44 @@ impl Rules<'_, '_> {
         steps
     }
 
+    /// Whether a line is about a field of a name that no field may have, which is noted.
+    fn has_wrong_name(&mut self, line: &Directive) -> bool {
+        let name = line.argument(1);
+        let is_wrong = line.argument(0).ends_with("-header")
+            && http::HeaderName::from_bytes(name.as_bytes()).is_err();
+        if is_wrong {
+            let message = format!("left out: `{name}` is no name of a field");
+            self.notes.add(line, message);
+        }
+        is_wrong
+    }
+
+    /// `rate_limit` of a section, for all requests.
+    fn limits(&self, section: &Section<'_>) -> Option<String> {
+        let lines = section.all("http-request");
+        let limits = lines.filter_map(|line| rate_limit(line, section, self.model));
+        let limits: Vec<_> = limits.map(|it| it.inline()).collect();
+        match limits.as_slice() {
+            [] => None,
+            [one] => Some(one.clone()),
+            several => Some(format!("[{}]", several.join(", "))),
+        }
+    }
+
     /// `http-request` in its order.
     fn requests(&mut self, section: &Section<'_>, acls: &Acls<'_>) -> Vec<Step> {
         let mut steps = Vec::new();
+        // They hold together, where the first of them stands.
+        let mut limits = self.limits(section);
+        let has_limits = limits.is_some();
         for line in section.all("http-request") {
             let rest = line.arguments.get(1..).unwrap_or_default();
             let (words, condition) = acls.split(rest);
             let word = |at: usize| words.get(at).map_or("", String::as_str);
             let mut passed = Passed::default();
+            if self.has_wrong_name(line) {
+                continue;
+            }
             match line.argument(0) {
                 "set-header" | "add-header" => {
                     let Some(value) = with_places(word(1)) else {
@@ -182,6 +213,12 @@ impl Rules<'_, '_> {
                 "del-header" => {
                     passed.request.removed.push(word(0).to_ascii_lowercase());
                     self.pass(line, condition, &passed, &mut steps);
+                }
+                "deny" if rate_limit(line, section, self.model).is_some() => {
+                    if let Some(limits) = limits.take() {
+                        passed.keys.set("rate_limit", limits);
+                        self.pass(line, Ok(Condition::always()), &passed, &mut steps);
+                    }
                 }
                 "deny" if largest(rest).is_some() => {
                     passed.max_request = largest(rest);
@@ -227,6 +264,7 @@ impl Rules<'_, '_> {
                         self.notes,
                     );
                 }
+                "track-sc0" | "track-sc1" | "track-sc2" if has_limits => {}
                 "track-sc0" | "track-sc1" | "track-sc2" => {
                     left_out(
                         line,
@@ -249,6 +287,9 @@ impl Rules<'_, '_> {
         for line in
             lines.filter(|it| it.name == "http-response" || it.name == "http-after-response")
         {
+            if self.has_wrong_name(line) {
+                continue;
+            }
             let word = |at: usize| line.argument(at);
             let is_conditional = line.arguments.iter().any(|it| it == "if" || it == "unless");
             let value = with_places(word(2));

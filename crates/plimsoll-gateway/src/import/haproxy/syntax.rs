@@ -62,19 +62,16 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Vec<Directive>, ImportErro
     Ok(sections)
 }
 
-/// Whether a text has a section for traffic, and no blocks in braces as other servers have.
+/// Whether a text has a section for traffic. nginx and Caddy have a brace or a semicolon behind what such a line begins with.
 pub(super) fn is_one(text: &str) -> bool {
     let begins = |line: &str| {
-        ["frontend ", "listen ", "backend "]
-            .iter()
-            .any(|it| line.starts_with(it))
-            || line.trim_end() == "defaults"
-    };
-    let is_other = |line: &str| {
         let line = line.trim_end();
-        !line.trim_start().starts_with('#') && (line.ends_with(';') || line.ends_with('{'))
+        let is_section = ["frontend ", "listen ", "backend "]
+            .iter()
+            .any(|it| line.starts_with(it));
+        (is_section || line == "defaults") && !line.ends_with(['{', ';'])
     };
-    text.lines().any(begins) && !text.lines().any(is_other)
+    text.lines().any(begins)
 }
 
 /// The words of a line; `None` if a quote is not closed.
@@ -156,5 +153,6 @@ mod tests {
         assert!(parse("h", "bind :80\n").is_err());
         assert!(is_one("frontend a\n  bind :80\n"));
         assert!(!is_one("frontend a {\n}\n"));
+        assert!(is_one("frontend a\n  http-response set-header B c;\n"));
     }
 }

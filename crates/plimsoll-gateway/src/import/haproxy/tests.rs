@@ -86,7 +86,7 @@ backend shop
     server a 10.0.0.1:8080
 ",
         &[
-            "places = { \"map:value-1\" = \"0\", \"map:value-2\" = \"0\", \"map:value-3\" = \"0\" }\nrespond = { status = 404 }",
+            "places = { \"map:value-1\" = \"0\" }\nrespond = { status = 404 }",
             "regex = \"/admin/.*\"\nplaces = { \"map:clients-1\" = \"0\" }\nrespond = { status = 403, body = \"forbidden\\n\" }",
             "regex = \"(?-i:/api)\"\nproxy = { to = \"api\", forwarded = \"none\", rewrite = { from = \"^.*?(?:/api/?(.*)).*$\", to = \"/${1}\" } }",
             "regex = \"(?-i:/api/.*)\"",
@@ -115,9 +115,9 @@ frontend web
 
 frontend other
     bind :81
-    stick-table type ip size 100k expire 1m store http_req_rate(1m)
+    stick-table type ip size 100k expire 1m store conn_cur
     http-request track-sc0 src
-    http-request deny deny_status 429 if { sc_http_req_rate(0) gt 3 }
+    http-request deny deny_status 429 if { sc_conn_cur(0) gt 3 }
     default_backend shop
 
 frontend third
@@ -186,7 +186,7 @@ backend shop
         ),
         &["prefix = \"/\"\nproxy = { to = \"shop\", forwarded = \"none\" }"],
         &[
-            "haproxy.cfg:8: use_backend: left out: with its negations written out the condition has more than 256 alternatives",
+            "haproxy.cfg:8: use_backend: left out: written out, the condition has more than 256 alternatives",
         ],
     );
 }
@@ -215,6 +215,110 @@ backend inner
         ],
         &[
             "haproxy.cfg:12: bind: left out; HAProxy would have listened with all certificates of a folder",
+        ],
+    );
+}
+
+#[test]
+fn rates_of_stick_tables_are_limits() {
+    check(
+        "
+frontend web
+    bind :80
+    stick-table type ip size 100k expire 1m store http_req_rate(10s)
+    http-request track-sc0 src
+    http-request track-sc1 hdr(x-token) table tokens
+    acl abuse src_http_req_rate gt 100
+    http-request deny if abuse
+    http-request deny deny_status 429 if { sc_http_req_rate(1) ge 21 }
+    default_backend shop
+
+backend tokens
+    stick-table type string size 1m expire 1m store http_req_rate(1m)
+
+backend shop
+    server a 10.0.0.1:8080
+",
+        &[
+            "rate_limit = [{ requests = 100, per = \"10s\", status = 403 }, { requests = 20, per = \"1m\", status = 429, key = \"{header:x-token}\" }]",
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn files_are_below_their_base_and_ranges_are_ports() {
+    let text = "
+global
+    crt-base /etc/ssl/private
+    ca-base /etc/ssl/certs
+
+frontend web
+    bind :8000-8002
+    bind :443 ssl crt a.pem crt /b.pem
+    stats enable
+    default_backend shop
+
+backend shop
+    server a 10.0.0.1:443 ssl ca-file inner.pem
+
+listen database
+    bind :5432
+    mode tcp
+    option httpchk
+    server a 10.0.0.3:5432 check port 8008
+";
+    check(
+        text,
+        &[
+            "address = \":8000\"",
+            "address = \":8001\"",
+            "address = \":8002\"",
+            "cert = \"/etc/ssl/private/a.pem\"",
+            "cert = \"/b.pem\"",
+            "ca = \"/etc/ssl/certs/inner.pem\"",
+            "health = { kind = \"tcp\" }",
+        ],
+        &[
+            "haproxy.cfg:13: stats: left out; HAProxy would have served a page of statistics",
+            "haproxy.cfg:22: option: left out; HAProxy would have left out servers whose check by HTTP fails",
+            "haproxy.cfg:23: server: left out; HAProxy would have checked servers at port 8008",
+        ],
+    );
+}
+
+#[test]
+fn a_file_without_listeners_says_why() {
+    let text = format!("{DEFAULTS}\nfrontend a\n    bind 0.0.0.0:$PORT\n");
+    let error = import_haproxy("haproxy.cfg", &text)
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        error,
+        "haproxy.cfg:7: no `frontend` or `listen` has a `bind` that can be listened on: bind: left out; HAProxy would have listened at \
+         `0.0.0.0:$PORT`, whose variable of the environment has to be replaced by its value"
+    );
+}
+
+#[test]
+fn fields_whose_names_no_field_may_have_are_left_out_alone() {
+    check(
+        "
+frontend web
+    bind :80
+    http-request set-header X-Forwarded-Proto: http
+    http-request del-header a:
+    http-response set-header b: c
+    default_backend shop
+
+backend shop
+    server a 10.0.0.1:8080
+",
+        &["prefix = \"/\"\nproxy = { to = \"shop\", forwarded = \"none\" }"],
+        &[
+            "haproxy.cfg:8: http-request: left out: `X-Forwarded-Proto:` is no name of a field",
+            "haproxy.cfg:9: http-request: left out: `a:` is no name of a field",
+            "haproxy.cfg:10: http-response: left out: `b:` is no name of a field",
         ],
     );
 }
@@ -356,6 +460,56 @@ fn files_that_are_none_are_refused() {
         let error = import_haproxy("h", text).unwrap_err();
         assert!(error.to_string().contains(reason), "{error}");
     }
+}
+
+#[test]
+fn hundreds_of_hosts_lead_to_backends() {
+    let mut text = "frontend web\n    bind :80\n    mode http\n".to_owned();
+    for host in 0..300 {
+        writeln!(
+            text,
+            "    use_backend b{host} if {{ hdr(host) s{host}.example.org }}"
+        )
+        .ok();
+    }
+    for host in 0..300 {
+        writeln!(
+            text,
+            "backend b{host}\n    mode http\n    server a 10.0.0.1:8080"
+        )
+        .ok();
+    }
+    let imported = import_haproxy("haproxy.cfg", &text).unwrap();
+    assert_eq!(imported.toml.matches("proxy = { to = ").count(), 300);
+    assert!(!imported.toml.contains("501"), "{}", imported.toml);
+}
+
+#[test]
+fn conditions_that_take_too_long_are_closed() {
+    let mut text = "frontend web\n    bind :80\n    mode http\n".to_owned();
+    for at in 0..1000 {
+        writeln!(
+            text,
+            "    http-request set-header X-{at} a if {{ method Q{at} }}"
+        )
+        .ok();
+    }
+    text.push_str("    default_backend b\nbackend b\n    mode http\n    server a 10.0.0.1:8080\n");
+    let imported = import_haproxy("haproxy.cfg", &text).unwrap();
+    let note = "haproxy.cfg:1: frontend: responds with 501: it ";
+    assert!(
+        imported
+            .notes
+            .iter()
+            .any(|it| it.to_string().starts_with(note)),
+        "{:?}",
+        imported.notes
+    );
+    assert!(
+        imported.toml.contains("respond = { status = 501"),
+        "{}",
+        imported.toml
+    );
 }
 
 proptest! {
