@@ -91,9 +91,9 @@ pub(super) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     let (mut text, mut missed) = measured?;
     text.extend(["- broker: ", version.trim(), "\n"]);
     let mut merge = step::cargo(&["bench", "--locked", "-p", "plimsoll-bench"]);
-    merge.args(["--bench", "fleet_merge"]);
+    merge.args(["--bench", "fleet_merge", "--profile", profile]);
     if arguments.quick {
-        merge.args(["--profile", "dev", "--", "--test"]);
+        merge.args(["--", "--test"]);
     }
     let printed = step::output(root, &mut merge)?;
     println!("{printed}");
