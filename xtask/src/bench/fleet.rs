@@ -2,7 +2,9 @@
 //!
 //! Each agent is in a network namespace of its own; broker, coordinator and an nginx are in another one. It takes root.
 //!
-//! - Two agents with four tenths of a core each beside one: pairs of runs in turns, the median of their ratios.
+//! - Two agents with four tenths of a core each beside one: pairs of runs in turns, the median of their ratios. A script is
+//!   dearer for an agent than for the server, so that agents are the limit; with a URL alone two agents and the server may need
+//!   more than this machine has, which is printed and judges nobody.
 //! - The processor time of an agent beside that of `plimsoll load` with the same load, from /proc/PID/stat.
 //! - Reading and merging the ticks of a hundred agents: the benchmark `fleet_merge` of `plimsoll-bench`.
 
@@ -47,6 +49,26 @@ const RATE: u32 = 2_000;
 
 /// Agents at most, each in a namespace of its own.
 const AGENTS: usize = 2;
+
+/// A script that prints its rate.
+const SCRIPT: &str = "import http from 'k6/http';
+import { check } from 'k6';
+export default function () {
+  check(http.get(__ENV.TARGET), { 'is 200': (r) => r.status === 200 });
+}
+export function handleSummary(data) {
+  return { stdout: String(data.metrics.http_reqs.values.rate) };
+}
+";
+
+/// What agents send in the runs whose rates are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sent {
+    /// Requests for a URL.
+    Url,
+    /// Those of a script of k6.
+    Script,
+}
 
 /// A program with its broker and a server.
 struct Bench<'a> {
@@ -138,28 +160,11 @@ fn merging(printed: &str) -> Option<String> {
 /// The figures as a section of docs/benchmarks.md, and limits that are not met.
 fn measure(bench: &Bench<'_>, pairs: usize) -> Result<(String, Vec<String>), Failure> {
     let mut missed = Vec::new();
-    let mut ratios = Vec::new();
-    let mut rates = Vec::new();
-    for pair in 0..pairs {
-        let (first, second) = if pair % 2 == 0 { (1, 2) } else { (2, 1) };
-        let one = bench.rate(first)?;
-        let other = bench.rate(second)?;
-        let (one, two) = if first == 1 {
-            (one, other)
-        } else {
-            (other, one)
-        };
-        println!(
-            "one agent {one:.0}/s, two {two:.0}/s, {:.3} times",
-            two / one
-        );
-        ratios.push(two / one);
-        rates.push(one);
-    }
-    let (ratio, rate) = (median(&mut ratios), median(&mut rates));
+    let (ratio, rate) = ratio(bench, Sent::Script, pairs)?;
     if ratio < LEAST_RATIO {
         missed.push(format!("two agents carry {ratio:.2} times what one does"));
     }
+    let (url_ratio, url_rate) = self::ratio(bench, Sent::Url, pairs)?;
     let alone = bench.cost(false)?;
     let agent = bench.cost(true)?;
     let added = (agent - alone).max(0.0);
@@ -172,13 +177,37 @@ fn measure(bench: &Bench<'_>, pairs: usize) -> Result<(String, Vec<String>), Fai
     }
     let text = format!(
         "## A load from several agents\n\n\
-         - two agents, {QUOTA_PERCENT} % of a core each: {ratio:.2} times the rate of one ({rate:.0}/s), median of {pairs} pairs; at least {LEAST_RATIO}\n\
+         - two agents, {QUOTA_PERCENT} % of a core each, with a script of k6: {ratio:.2} times the rate of one ({rate:.0}/s), median of {pairs} pairs; at least {LEAST_RATIO}\n\
+         - the same with a URL alone: {url_ratio:.2} times ({url_rate:.0}/s); servers and agents share the cores of this machine\n\
          - {RATE} requests a second: {:.1} ms of CPU a second as an agent, {:.1} ms as `plimsoll load`; the difference is {:.1} % of such an agent\n",
         agent * 1e3,
         alone * 1e3,
         share * 100.0,
     );
     Ok((text, missed))
+}
+
+/// How many times the rate of one agent two have, and the rate of one; medians.
+fn ratio(bench: &Bench<'_>, sent: Sent, pairs: usize) -> Result<(f64, f64), Failure> {
+    let mut ratios = Vec::new();
+    let mut rates = Vec::new();
+    for pair in 0..pairs {
+        let (first, second) = if pair % 2 == 0 { (1, 2) } else { (2, 1) };
+        let one = bench.rate(sent, first)?;
+        let other = bench.rate(sent, second)?;
+        let (one, two) = if first == 1 {
+            (one, other)
+        } else {
+            (other, one)
+        };
+        println!(
+            "{sent:?}: one agent {one:.0}/s, two {two:.0}/s, {:.3} times",
+            two / one
+        );
+        ratios.push(two / one);
+        rates.push(one);
+    }
+    Ok((median(&mut ratios), median(&mut rates)))
 }
 
 impl<'a> Bench<'a> {
@@ -194,6 +223,8 @@ impl<'a> Bench<'a> {
         let configuration = folder.join("nginx.conf");
         fs::write(&configuration, nginx(folder, false))
             .map_err(|error| cannot("write", &configuration, &error))?;
+        let script = folder.join("get.js");
+        fs::write(&script, SCRIPT).map_err(|error| cannot("write", &script, &error))?;
         // Each is one process: together they have the cores that agents leave.
         let nginx = || {
             let mut server = network.in_hub("nginx");
@@ -225,18 +256,27 @@ impl<'a> Bench<'a> {
     }
 
     /// The coordinator of a run.
-    fn load(&self, agents: usize, load: &[&str]) -> Command {
+    fn load(&self, agents: usize, load: &[&str], sent: Sent) -> Command {
         let mut command = self.network.in_hub(self.program);
         let broker = format!("nats://127.0.0.1:{BROKER}");
-        command.args(["load", "--json", "--fleet", &broker, "--sign"]);
+        command.args(["load", "--fleet", &broker, "--sign"]);
         command.arg(self.folder.join("key.pem"));
         command.args(["--agents", &agents.to_string(), "--most-spread", "5s"]);
-        command.args(load).arg(url());
+        command.args(load);
+        match sent {
+            Sent::Url => command.args(["--json", &url()]),
+            Sent::Script => {
+                let target = format!("TARGET={}", url());
+                command
+                    .args(["-e", &target])
+                    .arg(self.folder.join("get.js"))
+            }
+        };
         command
     }
 
     /// Requests per second of so many agents, each within its quota, over a closed loop of 16 connections each.
-    fn rate(&self, agents: usize) -> Result<f64, Failure> {
+    fn rate(&self, sent: Sent, agents: usize) -> Result<f64, Failure> {
         let mut groups = Vec::new();
         for number in 0..agents {
             let group = ControlGroup::limited_to(QUOTA_PERCENT);
@@ -248,9 +288,18 @@ impl<'a> Bench<'a> {
         }
         let connections = (16 * agents).to_string();
         let time = format!("{}s", self.seconds);
-        let mut command = self.load(agents, &["-c", &connections, "-z", &time]);
+        let (connections_flag, time_flag) = match sent {
+            Sent::Url => ("-c", "-z"),
+            Sent::Script => ("-u", "-d"),
+        };
+        let load = [connections_flag, &connections, time_flag, &time];
         // The generator is the limit here, which is a caution and no failure.
-        let printed = step::output(Path::new("/"), &mut command)?;
+        let printed = step::output(Path::new("/"), &mut self.load(agents, &load, sent))?;
+        if sent == Sent::Script {
+            let rate = printed.trim().parse();
+            return rate
+                .map_err(|_| format!("no rate in what the script printed: {printed}").into());
+        }
         let summary: Value = serde_json::from_str(&printed).map_err(|error| error.to_string())?;
         let rate = summary["requests_per_second"].as_f64();
         Ok(rate.ok_or("the summary has no requests_per_second")?)
@@ -267,7 +316,7 @@ impl<'a> Bench<'a> {
             let load = ["-c", "16", "-q", &rate, "-z", &time];
             if is_agent {
                 let agent = self.agent(0)?;
-                let mut coordinator = self.load(1, &load);
+                let mut coordinator = self.load(1, &load, Sent::Url);
                 let coordinator = Server::start(coordinator.stdout(Stdio::null()))?;
                 spent_beside(agent, coordinator)
             } else {

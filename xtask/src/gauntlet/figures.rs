@@ -51,11 +51,21 @@ fn exact(value: f64) -> Shown {
 /// Figures by name: `ok`, `p99`.
 pub(super) type Figures = BTreeMap<&'static str, Shown>;
 
+/// How often each status came.
+pub(super) type Statuses = BTreeMap<u16, u64>;
+
 /// The outputs of one run.
 pub(super) struct Outputs {
     pub(super) json: Summary,
-    /// Figures of the other formats by the name of the format.
-    pub(super) others: Vec<(&'static str, Figures)>,
+    pub(super) others: Vec<Format>,
+}
+
+/// A format other than JSON.
+pub(super) struct Format {
+    pub(super) name: &'static str,
+    pub(super) figures: Figures,
+    /// `None` if it has none.
+    pub(super) statuses: Option<Statuses>,
 }
 
 impl Outputs {
@@ -67,18 +77,25 @@ impl Outputs {
             let path = folder.join(name);
             fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
         };
-        let text = if is_script {
-            text::script_figures(terminal)
+        let (text, statuses) = if is_script {
+            (text::script_figures(terminal), None)
         } else {
-            text::figures(terminal, &read("summary.txt")?)
+            let details = read("summary.txt")?;
+            (text::figures(terminal, &details), Some(text::statuses(&details)))
         };
+        let format = |name, figures, statuses| Format {
+            name,
+            figures,
+            statuses,
+        };
+        let page = read("report.html")?;
         Ok(Self {
             json: Summary::parse(&read("summary.json")?)?,
             others: vec![
-                ("text", text),
-                ("CSV", csv::figures(&read("series.csv")?)?),
-                ("HTML", html::figures(&read("report.html")?)),
-                ("HDR", hdr::figures(&read("latency.hdr")?)?),
+                format("text", text, statuses),
+                format("CSV", csv::figures(&read("series.csv")?)?, None),
+                format("HTML", html::figures(&page), Some(html::statuses(&page))),
+                format("HDR", hdr::figures(&read("latency.hdr")?)?, None),
             ],
         })
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::figures::{Outputs, Shown, Summary};
+use super::figures::{Format, Outputs, Shown, Summary};
 use super::setup::Setup;
 use super::truth::Truth;
 
@@ -117,29 +117,45 @@ pub(super) fn rows(setup: &Setup, truth: &Truth, outputs: &Outputs, exit: Option
 
 /// Figures of other formats beside those of the JSON: the same, as exactly as they are written, with the same mark.
 fn agreement(outputs: &Outputs) -> impl Iterator<Item = Row> {
-    outputs.others.iter().flat_map(move |(format, figures)| {
-        figures.iter().map(move |(name, shown)| {
-            let json = outputs.json.figures.get(name).copied();
-            let json_value = json.map_or(0.0, |json| json.value);
-            let rounding = shown.rounding + json.map_or(0.0, |json| json.rounding);
-            let is_same = (shown.value - json_value).abs() <= rounding * json_value.abs() + 1e-9;
-            // Logs of histograms have no marks.
-            let is_marked =
-                *format == "HDR" || json.is_none_or(|json| json.is_bound == shown.is_bound);
-            Row {
-                figure: format!("{name} in {format}"),
-                expected: plain(json_value),
-                printed: plain(shown.value),
-                difference: difference(json_value, shown.value),
-                mark: if shown.is_bound { "≥" } else { "" },
-                verdict: match (is_same && is_marked, shown.rounding > 0.0) {
-                    (false, _) => Verdict::Wrong,
-                    (true, false) => Verdict::Equal,
-                    (true, true) => Verdict::Within,
-                },
-            }
-        })
+    let json = &outputs.json;
+    outputs.others.iter().flat_map(move |format| {
+        let statuses = format.statuses.iter().map(move |statuses| Row {
+            figure: format!("statuses in {}", format.name),
+            expected: format!("{:?}", json.statuses),
+            printed: format!("{statuses:?}"),
+            difference: None,
+            mark: "",
+            verdict: if *statuses == json.statuses {
+                Verdict::Equal
+            } else {
+                Verdict::Wrong
+            },
+        });
+        let figures = format.figures.iter();
+        let figures = figures.map(move |(name, shown)| in_format(format, name, *shown, json));
+        figures.chain(statuses)
     })
+}
+
+fn in_format(format: &Format, name: &str, shown: Shown, json: &Summary) -> Row {
+    let json = json.figures.get(name).copied();
+    let json_value = json.map_or(0.0, |json| json.value);
+    let rounding = shown.rounding + json.map_or(0.0, |json| json.rounding);
+    let is_same = (shown.value - json_value).abs() <= rounding * json_value.abs() + 1e-9;
+    // Logs of histograms have no marks.
+    let is_marked = format.name == "HDR" || json.is_none_or(|json| json.is_bound == shown.is_bound);
+    Row {
+        figure: format!("{name} in {}", format.name),
+        expected: plain(json_value),
+        printed: plain(shown.value),
+        difference: difference(json_value, shown.value),
+        mark: if shown.is_bound { "≥" } else { "" },
+        verdict: match (is_same && is_marked, shown.rounding > 0.0) {
+            (false, _) => Verdict::Wrong,
+            (true, false) => Verdict::Equal,
+            (true, true) => Verdict::Within,
+        },
+    }
 }
 
 fn exit_code(setup: &Setup, exit: Option<i32>) -> Row {

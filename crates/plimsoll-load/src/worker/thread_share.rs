@@ -43,7 +43,8 @@ pub(crate) struct ThreadShare {
     pub(crate) cpu_percent: f64,
     /// Time for which it was ready and not run.
     pub(crate) run_delay: Option<Duration>,
-    /// Times at which it stood still.
+    /// Times at which it stood still: of several threads those of the one that stood still for longest in all, but the
+    /// longest of any.
     pub(crate) stalls: Stalls,
 }
 
@@ -51,14 +52,42 @@ impl ThreadShare {
     /// The worse of each figure.
     #[must_use]
     pub(crate) fn worse(self, other: Self) -> Self {
+        let worst = if other.stalls.total > self.stalls.total {
+            other.stalls
+        } else {
+            self.stalls
+        };
         Self {
             cpu_percent: self.cpu_percent.max(other.cpu_percent),
             run_delay: self.run_delay.max(other.run_delay),
-            stalls: if other.stalls.total > self.stalls.total {
-                other.stalls
-            } else {
-                self.stalls
+            stalls: Stalls {
+                longest: self.stalls.longest.max(other.stalls.longest),
+                ..worst
             },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stalls(late: &[u64]) -> ThreadShare {
+        let mut share = ThreadShare::default();
+        for late in late {
+            share.stalls.record(Duration::from_millis(*late));
+        }
+        share
+    }
+
+    #[test]
+    fn the_longest_stall_of_any_thread_is_kept() {
+        let (often, once) = (stalls(&[20, 20, 20]), stalls(&[50]));
+        for worst in [often.worse(once), once.worse(often)] {
+            let stalls = worst.stalls;
+            assert_eq!(stalls.count, 3);
+            assert_eq!(stalls.total, Duration::from_millis(60));
+            assert_eq!(stalls.longest, Duration::from_millis(50));
         }
     }
 }

@@ -1,9 +1,33 @@
-//! The comment that the GitHub action writes to a pull request, with a stand-in for `gh`.
+//! What the GitHub action runs, over a repository with a server in it, and the comment that it writes to a pull request, with a
+//! stand-in for `gh`.
 
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
+
+use crate::plimsoll::CommandOutput;
+
+/// A server that answers once it has computed for as long as a file says.
+const SERVER: &str = r"
+import sys, time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+COST = float(open('cost').read())
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    def do_GET(self):
+        end = time.thread_time() + COST
+        while time.thread_time() < end:
+            pass
+        self.send_response(200)
+        self.send_header('Content-Length', '2')
+        self.end_headers()
+        self.wfile.write(b'ok')
+    def log_message(self, *arguments):
+        pass
+ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), Handler).serve_forever()
+";
 
 /// Lists a comment of the action and one of somebody else if `earlier` is there, as the interface of GitHub does with `--jq`, and
 /// notes its other calls.
@@ -73,4 +97,89 @@ fn a_pull_request_has_one_comment_which_later_runs_replace() {
 fn a_run_without_a_result_writes_no_comment() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(calls(folder.path(), true, None), None);
+}
+
+/// A repository whose base has a server that costs so much, in seconds of a request, and whose last commit has another.
+fn repository(base: &str, new: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let git = |arguments: &[&str]| {
+        let who = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
+        let mut command = Command::new("git");
+        command.args(who).args(arguments).current_dir(folder.path());
+        let output = command.output().expect("git is installed");
+        assert!(output.status.success(), "{output:?}");
+    };
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    git(&["init", "--quiet", "--initial-branch", "main"]);
+    write("server.py", SERVER);
+    write("cost", base);
+    git(&["add", "."]);
+    git(&["commit", "--quiet", "--message", "base"]);
+    git(&["switch", "--quiet", "--create", "change"]);
+    write("cost", new);
+    git(&["commit", "--quiet", "--all", "--message", "change"]);
+    folder
+}
+
+/// A port that nothing listens on: it is the variable of the action that names it, so the system cannot choose one.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// Runs the action's script in a repository; its output, and the comment.
+fn run_action(repository: &Path, variables: &[(&str, &str)]) -> (CommandOutput, String) {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/action/run.sh");
+    let output = Command::new("bash")
+        .arg(script)
+        .current_dir(repository)
+        .env("PLIMSOLL", env!("CARGO_BIN_EXE_plimsoll"))
+        .env("SERVER", "python3 server.py {port}")
+        .env("PORT", free_port().to_string())
+        .envs([("DURATION", "1s"), ("WARM_UP", "0s"), ("CONNECTIONS", "2")])
+        .envs([("TRIALS", "3"), ("TRIAL_SECONDS", "1"), ("UNTIL_SURE", "3")])
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    let comment = fs::read_to_string(repository.join("plimsoll-results/comment.md"));
+    (CommandOutput::from_output(output), comment.unwrap_or_default())
+}
+
+#[test]
+fn a_commit_that_is_slower_than_its_base_fails() {
+    let repository = repository("0.0002", "0.005");
+    let (output, comment) = run_action(repository.path(), &[("BASE", "main")]);
+    let output = output.exits(1);
+    assert!(comment.contains("### Load test"), "{output}\n{comment}");
+    assert!(comment.contains("### Compared with "), "{output}\n{comment}");
+    assert!(comment.ends_with("**Failed: the comparison.**\n"), "{output}\n{comment}");
+    let worktrees = Command::new("git").args(["worktree", "list"]).current_dir(repository.path()).output();
+    let worktrees = String::from_utf8(worktrees.unwrap().stdout).unwrap();
+    assert_eq!(worktrees.lines().count(), 1, "{worktrees}");
+}
+
+#[test]
+fn a_threshold_that_is_not_met_fails_without_a_base() {
+    let repository = repository("0", "0");
+    let variables = [("THRESHOLDS", "p50 < 1 ns\np99 < 1 min"), ("EXPECT", "status == 200")];
+    let (output, comment) = run_action(repository.path(), &variables);
+    let output = output.exits(1);
+    assert!(comment.ends_with("**Failed: the load test.**\n"), "{output}\n{comment}");
+}
+
+#[test]
+fn a_comparison_that_cannot_tell_passes_if_asked_to() {
+    let repository = repository("0.001", "0.001");
+    let unsure = [("BASE", "main"), ("FAIL_IF_SLOWER", "0.0001%"), ("TRIALS", "2"), ("UNTIL_SURE", "2")];
+    let passing = [unsure.as_slice(), &[("IF_UNSURE", "pass")]].concat();
+    let (output, comment) = run_action(repository.path(), &passing);
+    let output = output.exits(0);
+    assert!(comment.contains("cannot tell"), "{output}\n{comment}");
+    fs::remove_dir_all(repository.path().join("plimsoll-results")).unwrap();
+    let (output, comment) = run_action(repository.path(), &unsure);
+    let output = output.exits(1);
+    assert!(
+        comment.ends_with("**Failed: the comparison, which cannot tell.**\n"),
+        "{output}\n{comment}"
+    );
 }

@@ -40,9 +40,23 @@ pub(super) fn figures(log: &str) -> Result<Figures, Failure> {
     }
     figures.insert("latencies", exact(times.len() as f64));
     if !times.is_empty() {
-        for (name, fraction) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0)] {
+        let quantiles = [
+            ("p50", 0.5),
+            ("p75", 0.75),
+            ("p90", 0.9),
+            ("p95", 0.95),
+            ("p99", 0.99),
+            ("p99.9", 0.999),
+            ("max", 1.0),
+        ];
+        let quantiles = quantiles.map(|(name, fraction)| {
+            let value = times.value_at_quantile(fraction) as f64;
+            (name, value)
+        });
+        let others = [("min", times.min() as f64), ("mean", times.mean())];
+        for (name, nanoseconds) in quantiles.into_iter().chain(others) {
             let shown = Shown {
-                value: times.value_at_quantile(fraction) as f64 / 1e3,
+                value: nanoseconds / 1e3,
                 is_bound: false,
                 rounding: BUCKET,
             };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{BUCKET, Figures, Shown, exact};
+use super::{BUCKET, Figures, Shown, Statuses, exact};
 use crate::Failure;
 
 /// The figures of the JSON, which those of other formats have to agree with.
@@ -13,7 +13,7 @@ pub(in crate::gauntlet) struct Summary {
     pub(in crate::gauntlet) figures: Figures,
     /// How much of durations may be the generator's at most, in microseconds.
     pub(in crate::gauntlet) of_generator: BTreeMap<&'static str, f64>,
-    pub(in crate::gauntlet) statuses: BTreeMap<u16, u64>,
+    pub(in crate::gauntlet) statuses: Statuses,
     pub(in crate::gauntlet) window: Duration,
     /// Start of the run, in seconds since midnight (UTC).
     pub(in crate::gauntlet) started: Option<f64>,

@@ -2,7 +2,7 @@
 
 use regex::Regex;
 
-use super::{Figures, Shown, exact, parse_figure, rounded};
+use super::{Figures, Shown, Statuses, exact, parse_figure, rounded};
 
 /// - `terminal`: the brief summary.
 /// - `details`: `summary.txt`.
@@ -32,12 +32,54 @@ pub(super) fn figures(terminal: &str, details: &str) -> Figures {
         let value = text.and_then(|text| parse_figure(&text));
         figures.extend(value.map(|it| (name, it)));
     }
-    let row = |name: &str| matched(details, &format!(r"(?m)^  {name} +([\d,]+)"));
-    let started = row("started").and_then(|text| parse_figure(&text));
-    figures.extend(started.map(|it| ("started", it)));
-    let opened = row("connections").and_then(|text| parse_figure(&text));
-    figures.extend(opened.map(|it| ("connections", it)));
+    for name in ["started", "connections", "in window"] {
+        let text = matched(details, &format!(r"(?m)^  {name} +([\d,]+)"));
+        let value = text.and_then(|text| parse_figure(&text));
+        figures.extend(value.map(|it| (name, it)));
+    }
+    figures.extend(detailed_times(details));
     figures
+}
+
+/// The rows of the table of latency that the brief summary does not have, and its column of the actual start.
+fn detailed_times(details: &str) -> Figures {
+    let time = r"((?:≥ )?[\d.,]+ (?:ns|µs|ms|s|min))\b";
+    let has_both = details.lines().any(|line| line.trim_start().starts_with("intended   actual"));
+    let mut figures = Figures::new();
+    for (name, of_started) in [
+        ("p50", "started p50"),
+        ("p75", "started p75"),
+        ("p90", "started p90"),
+        ("p95", "started p95"),
+        ("p99", "started p99"),
+        ("p99.9", "started p99.9"),
+        ("max", "started max"),
+        ("mean", "started mean"),
+    ] {
+        let row = format!(r"(?m)^  {} +{time}", regex::escape(name));
+        let first = matched(details, &row).and_then(|text| parse_figure(&text));
+        if !["p50", "p90", "p99", "max"].contains(&name) {
+            figures.extend(first.map(|it| (name, it)));
+        }
+        if has_both {
+            let row = format!(r"(?m)^  {} +(?:≥ )?[\d.,]+ \S+ +{time}", regex::escape(name));
+            let second = matched(details, &row).and_then(|text| parse_figure(&text));
+            figures.extend(second.map(|it| (of_started, it)));
+        }
+    }
+    figures
+}
+
+/// The rows below `statuses`.
+pub(super) fn statuses(details: &str) -> Statuses {
+    let rows = details.lines().skip_while(|line| *line != "statuses");
+    let rows = rows.skip(1).take_while(|line| !line.is_empty());
+    let statuses = rows.filter_map(|row| {
+        let mut words = row.split_whitespace();
+        let status = words.next()?.parse().ok()?;
+        Some((status, words.next()?.replace(',', "").parse().ok()?))
+    });
+    statuses.collect()
 }
 
 /// Figures of k6's summary.
@@ -110,5 +152,22 @@ mod tests {
         assert_eq!(value("requests/s"), Some(49.0));
         assert_eq!(value("sent"), Some(4_850_000.0));
         assert!(figures["p99"].is_bound && !figures["p90"].is_bound);
+    }
+
+    #[test]
+    fn the_tables_of_details_are_read() {
+        let details = "latency\n                   intended   actual  95 % interval  generator\n\
+            \x20 p75                482 µs   402 µs     479–486 µs   ≤ 401 µs\n\
+            \x20 p99.9            ≥ 1.00 s  1.58 ms                   ≤ 35.0 ms\n\n\
+            statuses\n  200              49,960  100 %\n  404                   3  0.01 %\n\ngenerator\n  500 1\n";
+        let times = detailed_times(details);
+        let value = |name| times.get(name).map(|shown: &Shown| (shown.value, shown.is_bound));
+        assert_eq!(value("p75"), Some((482.0, false)));
+        assert_eq!(value("started p75"), Some((402.0, false)));
+        assert_eq!(value("p99.9"), Some((1e6, true)));
+        assert_eq!(value("started p99.9"), Some((1580.0, false)));
+        let closed = "  p99.9            10.3 ms  9.95 ms and up  ≤ 4.68 ms\n";
+        assert_eq!(detailed_times(closed).len(), 1);
+        assert_eq!(statuses(details), Statuses::from([(200, 49_960), (404, 3)]));
     }
 }
