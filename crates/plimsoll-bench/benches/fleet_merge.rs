@@ -116,8 +116,8 @@ fn interval(seed: u64) -> Interval {
     if let Some(intended) = &mut interval.from_intended {
         intended.merge(&times);
     }
-    interval.add_phase(Phase::Wait, &waits);
-    interval.add_phase(Phase::Receive, &reads);
+    interval.add_phase(Phase::Wait, waits);
+    interval.add_phase(Phase::Receive, reads);
     interval
 }
 

@@ -175,7 +175,7 @@ impl Merger for LoadMerger<'_> {
         self.problem = self.observe().err().map(|error| error.to_string());
         let sources = std::mem::take(&mut self.sources);
         let union = Union::new(plan, shares.len(), self.thresholds, sources, started);
-        self.parts = Some(PartSums::new(shares, &union.empty_interval()));
+        self.parts = Some(PartSums::new(shares));
         self.union = Some(union);
     }
 
@@ -187,7 +187,7 @@ impl Merger for LoadMerger<'_> {
         };
         let mut interval = union.empty_interval();
         figures.add_to(&mut interval)?;
-        let checksum = Checksum::from_interval(&interval);
+        let checksum = figures.checksum()?;
         let second = UnionSecond {
             part: second.member,
             at: Duration::from_micros(second.at_us),

@@ -174,6 +174,14 @@ impl Times {
         }
     }
 
+    /// The same, and takes their memory over where there is no duration yet.
+    pub fn absorb(&mut self, other: Self) {
+        self.observed.absorb(other.observed);
+        if let Some(theirs) = other.censored {
+            self.censored.get_or_insert_default().absorb(*theirs);
+        }
+    }
+
     /// Forgets every duration and keeps the memory of those that are known.
     pub fn clear(&mut self) {
         self.observed.clear();

@@ -12,6 +12,8 @@ pub struct Histogram {
     inner: hdrhistogram::Histogram<u64>,
 }
 
+const SIGNIFICANT_FIGURES: u8 = 3;
+
 const MAX_NANOS: u64 = Histogram::MAX.as_secs() * 1_000_000_000;
 
 /// Why counting does not fail.
@@ -33,12 +35,19 @@ impl Histogram {
     /// An empty histogram, whose memory grows with the longest value: 16 KiB at first, 264 KiB at [`MAX`](Self::MAX).
     pub fn new() -> Self {
         Self {
-            inner: hdrhistogram::Histogram::new(3).expect("three figures are allowed"),
+            inner: hdrhistogram::Histogram::new(SIGNIFICANT_FIGURES)
+                .expect("three figures are allowed"),
         }
     }
 
     /// The values of a histogram of nanoseconds, as an HdrHistogram log holds it.
-    pub fn from_hdr(nanos: &hdrhistogram::Histogram<u64>) -> Self {
+    pub fn from_hdr(mut nanos: hdrhistogram::Histogram<u64>) -> Self {
+        let longest = nanos.lowest_equivalent(nanos.max());
+        if nanos.low() == 1 && nanos.sigfig() == SIGNIFICANT_FIGURES && longest <= MAX_NANOS {
+            // The buckets are ours.
+            nanos.auto(true);
+            return Self { inner: nanos };
+        }
         let mut histogram = Self::new();
         for value in nanos.iter_recorded() {
             histogram.record_bucket(Bucket {
@@ -65,6 +74,15 @@ impl Histogram {
     pub fn merge(&mut self, other: &Self) {
         if !other.is_empty() {
             self.inner.add(&other.inner).expect(GROWS);
+        }
+    }
+
+    /// Adds every value of `other`, whose memory is taken over where there is no value yet.
+    pub fn absorb(&mut self, other: Self) {
+        if self.is_empty() {
+            *self = other;
+        } else {
+            self.merge(&other);
         }
     }
 
@@ -289,6 +307,33 @@ mod tests {
             (2_200_000_000, 1),
         ];
         assert_eq!(estimate, expected);
+    }
+
+    #[test]
+    fn a_histogram_of_a_log_is_the_same_whatever_its_buckets() {
+        let values = [5, 900_000, 3_000_000_000, MAX_NANOS, 2 * MAX_NANOS];
+        for (values, figures) in [(&values[..3], 3), (&values[..4], 3), (&values, 3), (&values, 5)] {
+            let mut nanos = hdrhistogram::Histogram::<u64>::new(figures).unwrap();
+            for value in values {
+                nanos.record(*value).unwrap();
+            }
+            let mut read = Histogram::from_hdr(nanos);
+            assert_eq!(read, histogram(values));
+            // It grows as any other.
+            read.record(Histogram::MAX);
+            read.absorb(histogram(&[7]));
+            assert_eq!(read.len(), values.len() as u64 + 2);
+        }
+    }
+
+    #[test]
+    fn an_empty_histogram_absorbs_as_one_with_values_does() {
+        for before in [&[][..], &[5, 3_000_000_000]] {
+            let (mut merged, mut absorbed) = (histogram(before), histogram(before));
+            merged.merge(&histogram(&[7, 900_000]));
+            absorbed.absorb(histogram(&[7, 900_000]));
+            assert_eq!(merged, absorbed);
+        }
     }
 
     proptest! {

@@ -6,6 +6,8 @@
 //!
 //! Linux only; elsewhere there is nothing to see.
 
+mod connections;
+
 mod memory;
 
 use std::collections::HashMap;
@@ -18,6 +20,7 @@ use std::time::{Duration, Instant};
 use plimsoll_model::Clock;
 use plimsoll_wire::SystemClock;
 
+use self::connections::{Listeners, OpenFiles};
 use self::memory::MemoryGroup;
 use super::ProcessTree;
 
@@ -38,6 +41,10 @@ pub struct Waits {
     pub busiest: Option<BusyThread>,
     /// How the memory limit of the control group was felt, if it has one.
     pub memory: Option<MemoryStall>,
+    /// The limit on open files of a process that had so many, if one had: it accepts no more connections.
+    pub full_files: Option<u64>,
+    /// Connections that found the queue of a listener full, in the network namespace of the target.
+    pub overflows: u64,
 }
 
 /// Waiting for one lock.
@@ -99,12 +106,15 @@ impl WaitSampler {
 fn watch(pid: u32, mut tree: ProcessTree, inbox: &Receiver<()>) -> Waits {
     let mut tally = Tally::default();
     let memory = MemoryGroup::find(pid);
+    let listeners = Listeners::find(pid);
+    let mut files = OpenFiles::default();
     let start = SystemClock.now();
     let before = tree.threads().unwrap_or_default();
     while let Err(RecvTimeoutError::Timeout) = inbox.recv_timeout(INTERVAL) {
         let Ok(threads) = tree.thread_ids() else {
             break;
         };
+        files.look(&threads);
         let calls = threads.into_iter().take(MOST_THREADS).map(|thread| {
             let call = fs::read_to_string(format!("/proc/{thread}/syscall"));
             call.ok().map(|call| lock_waited_for(&call))
@@ -132,6 +142,8 @@ fn watch(pid: u32, mut tree: ProcessTree, inbox: &Receiver<()>) -> Waits {
             percent,
         }),
         memory: memory.and_then(|memory| memory.stall(elapsed)),
+        full_files: files.full(),
+        overflows: listeners.map_or(0, |listeners| listeners.overflows()),
     }
 }
 

@@ -112,7 +112,7 @@ fn read_intervals(log: &[u8]) -> Result<Vec<(Option<String>, Histogram)>, Record
                 .deserialize(&mut &bytes[..])
                 .map_err(|error| RecordError::Latency(error.to_string()))?;
         let tag = interval.tag().map(|tag| tag.as_str().to_owned());
-        intervals.push((tag, Histogram::from_hdr(&read)));
+        intervals.push((tag, Histogram::from_hdr(read)));
     }
     Ok(intervals)
 }

@@ -157,7 +157,7 @@ impl<'a> LoadtestMerger<'a> {
 
 impl Merger for LoadtestMerger<'_> {
     fn begin(&mut self, shares: &Shares, _: SystemTime) {
-        self.sums = Some(PartSums::new(shares, &Interval::new(0, false)));
+        self.sums = Some(PartSums::new(shares));
         self.counted = vec![Some(0); shares.len()];
     }
 
@@ -167,7 +167,7 @@ impl Merger for LoadtestMerger<'_> {
         };
         let mut interval = Interval::new(0, false);
         figures.add_to(&mut interval)?;
-        let checksum = Checksum::from_interval(&interval);
+        let checksum = figures.checksum()?;
         self.found.merge(&found_in(&interval));
         let at = Duration::from_micros(second.at_us);
         self.last = self.last.max(at);

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use plimsoll_load::{Interval, PartReport, UnionSecond};
-use plimsoll_model::{AgentFigures, AgentStanding, Saturation};
+use plimsoll_load::{PartReport, UnionSecond};
+use plimsoll_model::{AgentFigures, AgentStanding, Counts, Saturation, Times};
 
 use crate::coordinator::MemberEnd;
 use crate::message::Shares;
@@ -18,7 +18,9 @@ const SHORTEST: Duration = Duration::from_millis(200);
 /// One part: its sum, and how it stands.
 #[derive(Debug)]
 struct PartSum {
-    total: Interval,
+    counts: Counts,
+    /// From the intended start, where there is one.
+    latency: Times,
     /// Until when it is counted, since the start of the run.
     at: Duration,
 }
@@ -32,15 +34,15 @@ pub struct PartSums {
 
 impl PartSums {
     /// - `shares`: the parts of the agents; their order is that of the positions.
-    /// - `empty`: an interval of the run's kind.
-    pub fn new(shares: &Shares, empty: &Interval) -> Self {
+    pub fn new(shares: &Shares) -> Self {
         let standings = shares.iter().map(|(name, share)| AgentStanding {
             name: name.clone(),
             workers: share.workers,
             ..AgentStanding::default()
         });
         let sum = || PartSum {
-            total: empty.clone(),
+            counts: Counts::default(),
+            latency: Times::new(),
             at: Duration::ZERO,
         };
         Self {
@@ -61,7 +63,8 @@ impl PartSums {
             &mut self.standings[second.part],
         );
         let interval = &second.interval;
-        sum.total.merge(interval);
+        sum.counts.merge(&interval.counts);
+        sum.latency.merge(interval.honest_latency());
         let length = second.at.saturating_sub(sum.at);
         sum.at = sum.at.max(second.at);
         if second.grace {
@@ -71,7 +74,7 @@ impl PartSums {
             standing.p99 = interval.honest_latency().quantile(0.99);
             standing.lag_p99 = interval.lag.quantile(0.99);
         }
-        standing.errors = sum.total.counts.errors();
+        standing.errors = sum.counts.errors();
         standing.is_over |= second.is_last;
     }
 
@@ -98,8 +101,8 @@ impl PartSums {
             AgentFigures {
                 name: member.agent.clone(),
                 workers: member.share.workers,
-                counts: sum.total.counts,
-                latency: sum.total.honest_latency().clone(),
+                counts: sum.counts,
+                latency: sum.latency,
                 late: report.map(|report| report.late),
                 busiest_worker_percent: report.map(|report| report.busiest_worker_percent),
                 was_limit: report.is_some_and(|report| report.saturated.is_some()),

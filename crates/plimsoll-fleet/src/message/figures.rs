@@ -1,5 +1,9 @@
 //! The counts of an interval as JSON: numbers as they are, histograms in HdrHistogram's V2 encoding, which loses nothing.
 
+mod buckets;
+
+mod sum;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
@@ -301,27 +305,27 @@ impl Figures {
                     gaps: read_histogram(&events.gaps)?,
                 });
         }
-        interval.from_started.merge(&self.from_started.read()?);
+        interval.from_started.absorb(self.from_started.read()?);
         interval.latency_nanos += self.latency_ns;
         if let Some(times) = &self.of_errors {
             let times = read_histogram(times)?;
-            interval.of_errors.get_or_insert_default().merge(&times);
+            interval.of_errors.get_or_insert_default().absorb(times);
         }
         if let Some(times) = &self.of_timeouts {
             let times = read_histogram(times)?;
-            interval.of_timeouts.get_or_insert_default().merge(&times);
+            interval.of_timeouts.get_or_insert_default().absorb(times);
         }
         match (&mut interval.from_intended, &self.from_intended) {
-            (Some(mine), Some(theirs)) => mine.merge(&theirs.read()?),
+            (Some(mine), Some(theirs)) => mine.absorb(theirs.read()?),
             (None, None) => {}
             _ => return Err(FiguresError("kind of loop")),
         }
         for (name, times) in &self.phases {
             let phase = Phase::ALL.into_iter().find(|phase| phase.name() == name);
             let phase = phase.ok_or(FiguresError("phase"))?;
-            interval.add_phase(phase, &read_histogram(times)?);
+            interval.add_phase(phase, read_histogram(times)?);
         }
-        interval.lag.merge(&read_histogram(&self.lag)?);
+        interval.lag.absorb(read_histogram(&self.lag)?);
         interval.in_flight += self.in_flight;
         if let Some(records) = &self.requests {
             let read = records.iter().map(RequestRecord::read);
@@ -465,16 +469,21 @@ pub(crate) fn write(histogram: &Histogram) -> String {
 }
 
 pub(crate) fn read_histogram(text: &str) -> Result<Histogram, FiguresError> {
-    const WRONG: FiguresError = FiguresError("histogram");
-
     if text.is_empty() {
         return Ok(Histogram::new());
     }
+    let bytes = decoded(text)?;
+    let mut deserializer = Deserializer::new();
+    let read = deserializer.deserialize::<u64, _>(&mut bytes.as_slice());
+    Ok(Histogram::from_hdr(read.map_err(|_| WRONG)?))
+}
+
+const WRONG: FiguresError = FiguresError("histogram");
+
+/// The bytes of an encoded histogram.
+fn decoded(text: &str) -> Result<Vec<u8>, FiguresError> {
     if text.len() > MOST_BYTES {
         return Err(WRONG);
     }
-    let bytes = STANDARD.decode(text).map_err(|_| WRONG)?;
-    let mut deserializer = Deserializer::new();
-    let read = deserializer.deserialize::<u64, _>(&mut bytes.as_slice());
-    Ok(Histogram::from_hdr(&read.map_err(|_| WRONG)?))
+    STANDARD.decode(text).map_err(|_| WRONG)
 }

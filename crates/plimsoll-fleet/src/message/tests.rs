@@ -62,8 +62,8 @@ fn bytes_of_tick(rate: u64) -> u64 {
     if let Some(intended) = &mut interval.from_intended {
         intended.merge(&times);
     }
-    interval.add_phase(Phase::Wait, &waits);
-    interval.add_phase(Phase::Receive, &reads);
+    interval.add_phase(Phase::Wait, waits);
+    interval.add_phase(Phase::Receive, reads);
     let tick = ToCoordinator::Tick {
         agent: "agent".to_owned(),
         number: 1,
@@ -103,7 +103,7 @@ fn interval(seeds: &[u64]) -> Interval {
             intended.merge(&started);
         }
         interval.lag.record(Duration::from_micros(seed % 1000));
-        interval.add_phase(Phase::Wait, &histogram(&[seed % 10_000]));
+        interval.add_phase(Phase::Wait, histogram(&[seed % 10_000]));
         let errors = interval.of_errors.get_or_insert_default();
         errors.record(Duration::from_nanos(seed));
         let timeouts = interval.of_timeouts.get_or_insert_default();

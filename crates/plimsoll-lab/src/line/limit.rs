@@ -38,9 +38,11 @@ pub(super) fn limit(line: &Line) -> Option<String> {
     // In this order: what is further down may be the consequence of what is further up. A lock that is held by threads that
     // compute looks like one thread.
     memory(&broken)
+        .or_else(|| full_files(&broken))
         .or_else(|| all_cores(used?, cores))
         .or_else(|| lock(&broken))
         .or_else(|| one_thread(&broken, used, cores))
+        .or_else(|| queue(&broken))
         .or_else(|| connections(line))
         .or_else(|| used.and_then(|used| others(line, used)))
         .or_else(|| used.map(|used| nothing_seen(&broken, used)))
@@ -112,6 +114,35 @@ fn one_thread(broken: &[&Window], used: Option<f64>, cores: usize) -> Option<Str
     let used = used.filter(|used| (FULL_PERCENT..=MORE_THAN_ONE).contains(used))?;
     Some(format!(
         "one thread: the target used {used:.0} % of one core, and {cores} are there for it"
+    ))
+}
+
+/// A process that had as many files open as it may, in most of the windows.
+fn full_files(broken: &[&Window]) -> Option<String> {
+    let full: Vec<u64> = broken
+        .iter()
+        .filter_map(|window| window.waits.full_files)
+        .collect();
+    let limit = full.first().filter(|_| full.len() * 2 > broken.len())?;
+    Some(format!(
+        "connections: a process of the target had {limit} files open, as many as it may (`ulimit -n`, `LimitNOFILE`)"
+    ))
+}
+
+/// A listener's queue without room, in most of the windows. A target that cannot keep up accepts late too, so that what keeps it
+/// busy comes first.
+fn queue(broken: &[&Window]) -> Option<String> {
+    let overflows: Vec<u64> = broken
+        .iter()
+        .map(|window| window.waits.overflows)
+        .filter(|count| *count > 0)
+        .collect();
+    if overflows.len() * 2 <= broken.len() {
+        return None;
+    }
+    let turned_away = counted(overflows.iter().sum(), "connection");
+    Some(format!(
+        "connections: the queue of a listener was full for {turned_away} (the backlog of `listen`, and `net.core.somaxconn`)"
     ))
 }
 
@@ -274,6 +305,33 @@ mod tests {
                 },
                 30.0,
                 "not the processor: ",
+            ),
+            (
+                Waits {
+                    full_files: Some(1024),
+                    overflows: 7,
+                    ..waits.clone()
+                },
+                100.0,
+                "connections: a process of the target had 1024 files open",
+            ),
+            (
+                Waits {
+                    overflows: 7,
+                    ..waits.clone()
+                },
+                30.0,
+                "connections: the queue of a listener was full for 14 connections",
+            ),
+            // That one thread was busy comes first.
+            (
+                Waits {
+                    overflows: 7,
+                    busiest: Some(thread(98.0)),
+                    ..waits.clone()
+                },
+                98.0,
+                "one thread: `node` used 98 %",
             ),
             (
                 Waits::default(),

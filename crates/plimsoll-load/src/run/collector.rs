@@ -32,6 +32,7 @@ pub(crate) struct Second {
 /// Merges intervals into seconds and seconds into a total.
 #[derive(Debug)]
 pub(crate) struct Collector {
+    /// Of the seconds that are complete: what is merged once a second costs each worker less.
     total: Interval,
     /// Seconds that not all workers have handed over yet, by number.
     pending: BTreeMap<u64, Pending>,
@@ -86,7 +87,6 @@ impl Collector {
             // Counts after the last full second are a line of their own, one for all workers.
             second = second.max(self.reached[worker as usize] + 1);
         }
-        self.total.merge(&interval);
         if let Some(pending) = self.pending.get_mut(&second) {
             pending.interval.merge(&interval);
             pending.at = pending.at.max(at);
@@ -129,13 +129,16 @@ impl Collector {
         self.spare.push(interval);
     }
 
-    /// The total until now.
+    /// The total of the seconds that are complete.
     pub(crate) fn total(&self) -> &Interval {
         &self.total
     }
 
     /// The total of everything handed over.
-    pub(crate) fn finish(self) -> Interval {
+    pub(crate) fn finish(mut self) -> Interval {
+        for pending in self.pending.values() {
+            self.total.merge(&pending.interval);
+        }
         self.total
     }
 
@@ -147,6 +150,7 @@ impl Collector {
             && *entry.key() <= reached
         {
             let pending = entry.remove();
+            self.total.merge(&pending.interval);
             let tick = self.tick(&pending);
             self.last_tick = self.last_tick.max(pending.at);
             seconds.push(Second {

@@ -298,10 +298,10 @@ impl Interval {
     }
 
     /// Adds durations of a phase.
-    pub fn add_phase(&mut self, phase: Phase, times: &Histogram) {
+    pub fn add_phase(&mut self, phase: Phase, times: Histogram) {
         self.phases[phase.index()]
             .get_or_insert_default()
-            .merge(times);
+            .absorb(times);
     }
 
     /// Counts responses of one status; one that HTTP does not have is ignored.

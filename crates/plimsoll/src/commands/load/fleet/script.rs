@@ -300,8 +300,7 @@ impl Merger for ScriptMerger<'_, '_, '_, '_> {
             .iter()
             .map(|(name, share)| (name.clone(), share.workers));
         self.union.begin(&parts.collect::<Vec<_>>(), started);
-        let empty = Interval::new(0, self.union.is_open());
-        self.sums = Some(PartSums::new(shares, &empty));
+        self.sums = Some(PartSums::new(shares));
         self.next_tick = Some(SystemClock.now() + TICK_EVERY);
     }
 
