@@ -1,8 +1,9 @@
 //! What the coordinator of a fleet does with a second of a hundred agents: `fleet_merge/100` reads a tick of each and merges it,
 //! percentiles and thresholds of the view included.
 //!
-//! Before that it prints the bytes of a tick, the share of a core that a hundred agents with ten ticks a second take, and what a
-//! thousand agents with one would send and take. Ticks have 5,000 requests of an open loop with durations around a millisecond.
+//! Before that it prints the bytes of ticks, the share of a core that a hundred agents with ten ticks a second take, and what a
+//! thousand agents with one would send and take. Each agent makes 10,000 requests a second of an open loop, with durations around a
+//! millisecond: a tick has a tenth of them, or all.
 
 #![expect(
     clippy::print_stdout,
@@ -32,8 +33,11 @@ use plimsoll_wire::h1::Limits;
 
 const AGENTS: usize = 100;
 
-/// Requests of an agent in a tick.
-const REQUESTS: u64 = 5_000;
+/// Requests of an agent in a second.
+const RATE: u64 = 10_000;
+
+/// Ticks of an agent in a second, where they are many.
+const MANY: u64 = 10;
 
 /// Ticks of each agent that are merged for the printed figures.
 const TICKS: u64 = 20;
@@ -92,12 +96,12 @@ fn parts() -> Shares {
         .collect()
 }
 
-/// What an agent counts in a second.
-fn interval(seed: u64) -> Interval {
+/// What an agent counts in a tick of so many requests.
+fn interval(seed: u64, requests: u64) -> Interval {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut interval = Interval::new(0, true);
     let (mut times, mut waits, mut reads) = (Times::new(), Histogram::new(), Histogram::new());
-    for _ in 0..REQUESTS {
+    for _ in 0..requests {
         // The sum of twelve is nearly normal.
         let sum: f64 = (0..12).map(|_| random.f64()).sum();
         let duration = Duration::from_secs_f64(1e-3 * (0.8 * (sum - 6.0)).exp());
@@ -108,10 +112,10 @@ fn interval(seed: u64) -> Interval {
             .lag
             .record(Duration::from_micros(random.u64(0..300)));
     }
-    interval.counts.started = REQUESTS;
-    interval.counts.ok = REQUESTS;
-    interval.counts.completed_in_window = REQUESTS;
-    interval.add_status(200, REQUESTS);
+    interval.counts.started = requests;
+    interval.counts.ok = requests;
+    interval.counts.completed_in_window = requests;
+    interval.add_status(200, requests);
     interval.from_started.merge(&times);
     if let Some(intended) = &mut interval.from_intended {
         intended.merge(&times);
@@ -122,7 +126,7 @@ fn interval(seed: u64) -> Interval {
 }
 
 /// A message of each agent, as the broker has it.
-fn messages() -> Vec<Vec<u8>> {
+fn messages(requests: u64) -> Vec<Vec<u8>> {
     let message = |(member, agent): (u64, String)| {
         let tick = ToCoordinator::Tick {
             agent,
@@ -130,7 +134,7 @@ fn messages() -> Vec<Vec<u8>> {
             at_us: 0,
             grace: false,
             is_last: false,
-            figures: Counted::Load(Box::new(Figures::from_interval(&interval(member)))),
+            figures: Counted::Load(Box::new(Figures::from_interval(&interval(member, requests)))),
         };
         encode("run", tick)
     };
@@ -156,37 +160,50 @@ fn merge(merger: &mut LoadMerger<'_>, messages: &[Vec<u8>], at_us: u64) {
     }
 }
 
-fn merging(criterion: &mut Criterion) {
-    let (plan, messages) = (plan(), messages());
-    let bytes: usize = messages.iter().map(Vec::len).sum();
+/// Prints what ticks of so many requests have and take; the bytes of one, and the seconds for one.
+fn measured(plan: &RunPlan, requests: u64) -> (f64, f64) {
+    let messages = messages(requests);
     let mut on_tick = |standing: &plimsoll_load::Standing<'_>, agents: &[_]| {
         black_box((standing, agents.len()));
     };
-    let mut merger = LoadMerger::new(&plan, &[], &[], &mut on_tick);
+    let mut merger = LoadMerger::new(plan, &[], &[], &mut on_tick);
     merger.begin(&parts(), SystemClock.wall());
     let began = SystemClock.now();
     for tick in 1..=TICKS {
         merge(&mut merger, &messages, tick * SECOND);
     }
     let took = SystemClock.now().saturating_duration_since(began);
-    let seconds_each = took.as_secs_f64() / (TICKS * AGENTS as u64) as f64;
-    println!("a tick has {} bytes", bytes / AGENTS);
+    let seconds = took.as_secs_f64() / (TICKS * AGENTS as u64) as f64;
+    let bytes = messages.iter().map(Vec::len).sum::<usize>() as f64 / AGENTS as f64;
     println!(
-        "a tick takes {:.0} µs to read and merge",
-        seconds_each * 1e6
+        "a tick of {requests} requests has {bytes:.0} bytes and takes {:.0} µs to read and merge",
+        seconds * 1e6
     );
+    (bytes, seconds)
+}
+
+fn merging(criterion: &mut Criterion) {
+    let plan = plan();
+    let (_, seconds) = measured(&plan, RATE / MANY);
     println!(
         "100 agents with ten ticks a second: {:.1} % of a core",
-        seconds_each * 1_000.0 * 100.0
+        seconds * (AGENTS as u64 * MANY) as f64 * 100.0
     );
+    let (bytes, seconds) = measured(&plan, RATE);
     println!(
         "1,000 agents with one tick a second: 1,000 messages, {:.1} MB and {:.1} % of a core a second",
-        bytes as f64 / AGENTS as f64 / 1e3,
-        seconds_each * 1_000.0 * 100.0
+        bytes / 1e3,
+        seconds * 1_000.0 * 100.0
     );
+    let messages = messages(RATE);
+    let mut on_tick = |standing: &plimsoll_load::Standing<'_>, agents: &[_]| {
+        black_box((standing, agents.len()));
+    };
+    let mut merger = LoadMerger::new(&plan, &[], &[], &mut on_tick);
+    merger.begin(&parts(), SystemClock.wall());
     let mut group = criterion.benchmark_group("fleet_merge");
     group.throughput(Throughput::Elements(AGENTS as u64));
-    let mut at_us = TICKS * SECOND;
+    let mut at_us = 0;
     group.bench_with_input(
         BenchmarkId::from_parameter(AGENTS),
         &messages,

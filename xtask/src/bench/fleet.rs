@@ -120,7 +120,7 @@ pub(super) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     let printed = step::output(root, &mut merge)?;
     println!("{printed}");
     let figures = printed.lines().filter(|line| {
-        let starts = ["a tick has", "a tick takes", "100 agents", "1,000 agents"];
+        let starts = ["a tick of", "100 agents", "1,000 agents"];
         starts.iter().any(|start| line.starts_with(start))
     });
     for line in figures {
