@@ -134,7 +134,9 @@ fn messages(requests: u64) -> Vec<Vec<u8>> {
             at_us: 0,
             grace: false,
             is_last: false,
-            figures: Counted::Load(Box::new(Figures::from_interval(&interval(member, requests)))),
+            figures: Counted::Load(Box::new(Figures::from_interval(&interval(
+                member, requests,
+            )))),
         };
         encode("run", tick)
     };

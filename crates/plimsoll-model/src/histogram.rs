@@ -312,7 +312,12 @@ mod tests {
     #[test]
     fn a_histogram_of_a_log_is_the_same_whatever_its_buckets() {
         let values = [5, 900_000, 3_000_000_000, MAX_NANOS, 2 * MAX_NANOS];
-        for (values, figures) in [(&values[..3], 3), (&values[..4], 3), (&values, 3), (&values, 5)] {
+        for (values, figures) in [
+            (&values[..3], 3),
+            (&values[..4], 3),
+            (&values, 3),
+            (&values, 5),
+        ] {
             let mut nanos = hdrhistogram::Histogram::<u64>::new(figures).unwrap();
             for value in values {
                 nanos.record(*value).unwrap();

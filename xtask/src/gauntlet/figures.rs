@@ -81,7 +81,10 @@ impl Outputs {
             (text::script_figures(terminal), None)
         } else {
             let details = read("summary.txt")?;
-            (text::figures(terminal, &details), Some(text::statuses(&details)))
+            (
+                text::figures(terminal, &details),
+                Some(text::statuses(&details)),
+            )
         };
         let format = |name, figures, statuses| Format {
             name,

@@ -96,7 +96,10 @@ mod tests {
         let limits = "Limit                     Soft Limit           Hard Limit           Units     \n\
             Max open files            1024                 1048576              files     \n";
         assert_eq!(most_files(limits), Some(1024));
-        assert_eq!(most_files("Max open files   unlimited   unlimited   files\n"), None);
+        assert_eq!(
+            most_files("Max open files   unlimited   unlimited   files\n"),
+            None
+        );
         let counters = "TcpExt: SyncookiesSent ListenOverflows ListenDrops\nTcpExt: 1 23 45\nIpExt: A\nIpExt: 1\n";
         assert_eq!(overflows(counters), Some(23));
         assert_eq!(overflows("TcpExt: A\n"), None);

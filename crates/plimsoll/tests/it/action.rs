@@ -117,7 +117,14 @@ fn repository(base: &str, new: &str) -> tempfile::TempDir {
     git(&["commit", "--quiet", "--message", "base"]);
     git(&["switch", "--quiet", "--create", "change"]);
     write("cost", new);
-    git(&["commit", "--quiet", "--all", "--message", "change"]);
+    git(&[
+        "commit",
+        "--quiet",
+        "--all",
+        "--allow-empty",
+        "--message",
+        "change",
+    ]);
     folder
 }
 
@@ -142,7 +149,10 @@ fn run_action(repository: &Path, variables: &[(&str, &str)]) -> (CommandOutput, 
         .output()
         .unwrap();
     let comment = fs::read_to_string(repository.join("plimsoll-results/comment.md"));
-    (CommandOutput::from_output(output), comment.unwrap_or_default())
+    (
+        CommandOutput::from_output(output),
+        comment.unwrap_or_default(),
+    )
 }
 
 #[test]
@@ -151,9 +161,18 @@ fn a_commit_that_is_slower_than_its_base_fails() {
     let (output, comment) = run_action(repository.path(), &[("BASE", "main")]);
     let output = output.exits(1);
     assert!(comment.contains("### Load test"), "{output}\n{comment}");
-    assert!(comment.contains("### Compared with "), "{output}\n{comment}");
-    assert!(comment.ends_with("**Failed: the comparison.**\n"), "{output}\n{comment}");
-    let worktrees = Command::new("git").args(["worktree", "list"]).current_dir(repository.path()).output();
+    assert!(
+        comment.contains("### Compared with "),
+        "{output}\n{comment}"
+    );
+    assert!(
+        comment.ends_with("**Failed: the comparison.**\n"),
+        "{output}\n{comment}"
+    );
+    let worktrees = Command::new("git")
+        .args(["worktree", "list"])
+        .current_dir(repository.path())
+        .output();
     let worktrees = String::from_utf8(worktrees.unwrap().stdout).unwrap();
     assert_eq!(worktrees.lines().count(), 1, "{worktrees}");
 }
@@ -161,25 +180,30 @@ fn a_commit_that_is_slower_than_its_base_fails() {
 #[test]
 fn a_threshold_that_is_not_met_fails_without_a_base() {
     let repository = repository("0", "0");
-    let variables = [("THRESHOLDS", "p50 < 1 ns\np99 < 1 min"), ("EXPECT", "status == 200")];
+    let variables = [
+        ("THRESHOLDS", "p50 < 1 ns\np99 < 1 min"),
+        ("EXPECT", "status == 200"),
+    ];
     let (output, comment) = run_action(repository.path(), &variables);
     let output = output.exits(1);
-    assert!(comment.ends_with("**Failed: the load test.**\n"), "{output}\n{comment}");
+    assert!(
+        comment.ends_with("**Failed: the load test.**\n"),
+        "{output}\n{comment}"
+    );
 }
 
 #[test]
 fn a_comparison_that_cannot_tell_passes_if_asked_to() {
     let repository = repository("0.001", "0.001");
-    let unsure = [("BASE", "main"), ("FAIL_IF_SLOWER", "0.0001%"), ("TRIALS", "2"), ("UNTIL_SURE", "2")];
-    let passing = [unsure.as_slice(), &[("IF_UNSURE", "pass")]].concat();
-    let (output, comment) = run_action(repository.path(), &passing);
+    let variables = [
+        ("BASE", "main"),
+        ("FAIL_IF_SLOWER", "0.0001%"),
+        ("IF_UNSURE", "pass"),
+        ("TRIALS", "2"),
+        ("UNTIL_SURE", "2"),
+    ];
+    let (output, comment) = run_action(repository.path(), &variables);
     let output = output.exits(0);
     assert!(comment.contains("cannot tell"), "{output}\n{comment}");
-    fs::remove_dir_all(repository.path().join("plimsoll-results")).unwrap();
-    let (output, comment) = run_action(repository.path(), &unsure);
-    let output = output.exits(1);
-    assert!(
-        comment.ends_with("**Failed: the comparison, which cannot tell.**\n"),
-        "{output}\n{comment}"
-    );
+    assert!(!comment.contains("**Failed"), "{output}\n{comment}");
 }

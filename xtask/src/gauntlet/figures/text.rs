@@ -44,7 +44,9 @@ pub(super) fn figures(terminal: &str, details: &str) -> Figures {
 /// The rows of the table of latency that the brief summary does not have, and its column of the actual start.
 fn detailed_times(details: &str) -> Figures {
     let time = r"((?:≥ )?[\d.,]+ (?:ns|µs|ms|s|min))\b";
-    let has_both = details.lines().any(|line| line.trim_start().starts_with("intended   actual"));
+    let has_both = details
+        .lines()
+        .any(|line| line.trim_start().starts_with("intended   actual"));
     let mut figures = Figures::new();
     for (name, of_started) in [
         ("p50", "started p50"),
@@ -62,7 +64,10 @@ fn detailed_times(details: &str) -> Figures {
             figures.extend(first.map(|it| (name, it)));
         }
         if has_both {
-            let row = format!(r"(?m)^  {} +(?:≥ )?[\d.,]+ \S+ +{time}", regex::escape(name));
+            let row = format!(
+                r"(?m)^  {} +(?:≥ )?[\d.,]+ \S+ +{time}",
+                regex::escape(name)
+            );
             let second = matched(details, &row).and_then(|text| parse_figure(&text));
             figures.extend(second.map(|it| (of_started, it)));
         }
@@ -161,7 +166,11 @@ mod tests {
             \x20 p99.9            ≥ 1.00 s  1.58 ms                   ≤ 35.0 ms\n\n\
             statuses\n  200              49,960  100 %\n  404                   3  0.01 %\n\ngenerator\n  500 1\n";
         let times = detailed_times(details);
-        let value = |name| times.get(name).map(|shown: &Shown| (shown.value, shown.is_bound));
+        let value = |name| {
+            times
+                .get(name)
+                .map(|shown: &Shown| (shown.value, shown.is_bound))
+        };
         assert_eq!(value("p75"), Some((482.0, false)));
         assert_eq!(value("started p75"), Some((402.0, false)));
         assert_eq!(value("p99.9"), Some((1e6, true)));
