@@ -193,17 +193,55 @@ fn a_threshold_that_is_not_met_fails_without_a_base() {
 }
 
 #[test]
-fn a_comparison_that_cannot_tell_passes_if_asked_to() {
-    let repository = repository("0.001", "0.001");
-    let variables = [
-        ("BASE", "main"),
-        ("FAIL_IF_SLOWER", "0.0001%"),
-        ("IF_UNSURE", "pass"),
-        ("TRIALS", "2"),
-        ("UNTIL_SURE", "2"),
-    ];
-    let (output, comment) = run_action(repository.path(), &variables);
-    let output = output.exits(0);
-    assert!(comment.contains("cannot tell"), "{output}\n{comment}");
-    assert!(!comment.contains("**Failed"), "{output}\n{comment}");
+fn verdicts_of_the_comparison_decide_the_step() {
+    // How a comparison ends depends on the machine: a stand-in ends as it is told to.
+    let folder = tempfile::tempdir().unwrap();
+    let stand_in = folder.path().join("plimsoll");
+    let text = r#"#!/bin/sh
+while [ $# -gt 0 ]; do
+    case "$1" in
+        load) is_load=1 ;;
+        --markdown) echo loaded >"$2" ;;
+        --out) mkdir -p "$2"; echo compared >"$2/compare.txt" ;;
+    esac
+    shift
+done
+[ -n "$is_load" ] || exit "$ENDS"
+"#;
+    fs::write(&stand_in, text).unwrap();
+    fs::set_permissions(&stand_in, fs::Permissions::from_mode(0o755)).unwrap();
+    for (ends, if_unsure, code, verdict) in [
+        ("0", "fail", 0, ""),
+        ("1", "pass", 1, "**Failed: the comparison.**"),
+        (
+            "4",
+            "fail",
+            1,
+            "**Failed: the comparison, which cannot tell.**",
+        ),
+        ("4", "pass", 0, ""),
+        // What could not be run is no verdict.
+        ("3", "pass", 3, ""),
+    ] {
+        let repository = repository("0", "0");
+        let variables = [
+            ("BASE", "main"),
+            ("IF_UNSURE", if_unsure),
+            ("ENDS", ends),
+            ("PLIMSOLL", stand_in.to_str().unwrap()),
+        ];
+        let (output, comment) = run_action(repository.path(), &variables);
+        let output = output.exits(code);
+        assert_eq!(
+            comment.contains("compared"),
+            code != 3,
+            "{output}\n{comment}"
+        );
+        assert_eq!(
+            comment.contains("**Failed"),
+            !verdict.is_empty(),
+            "{output}\n{comment}"
+        );
+        assert!(comment.contains(verdict), "{output}\n{comment}");
+    }
 }
