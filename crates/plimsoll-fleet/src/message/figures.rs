@@ -2,7 +2,7 @@
 
 mod buckets;
 
-mod sum;
+mod checksum;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
