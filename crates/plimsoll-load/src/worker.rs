@@ -284,8 +284,7 @@ impl Worker {
             worker: self,
             shared: Rc::clone(&shared),
             number,
-            // Numbered across workers, so that a ramp grows on all of them alike.
-            index: number * self.share.of as usize + self.share.index as usize,
+            index: user_index(number, self.share),
             ramp: ramp.clone(),
         })
     }
@@ -517,3 +516,10 @@ pub(crate) fn connections_of(total: usize, share: Share) -> usize {
 
 #[cfg(test)]
 mod tests;
+/// The number of a virtual user in the run. Users are numbered across workers, so that a ramp grows on all of them alike.
+///
+/// - `number`: among the users of its worker.
+pub(crate) fn user_index(number: usize, share: Share) -> usize {
+    number * share.of as usize + share.index as usize
+}
+

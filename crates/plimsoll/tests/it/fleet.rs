@@ -481,6 +481,30 @@ fn rows_that_are_used_once_are_used_once_over_all_agents() {
 }
 
 #[test]
+fn each_user_of_all_agents_keeps_a_row_of_its_own() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let _agents = agents(&server, &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let rows = folder.path().join("rows.csv");
+    let names: Vec<_> = (0..7).map(|number| format!("row-{number}")).collect();
+    fs::write(&rows, format!("name\n{}\n", names.join("\n"))).unwrap();
+    let rows = rows.to_string_lossy().into_owned();
+    let flags = ["--json", "--feeder", &rows, "--feeder-order", "per-user"];
+    let flags = [&flags[..], &["-c", "7", "-z", "2s", "--think", "100ms"]].concat();
+    let summary = run(&server, &flags, &origin.url("/{{name}}")).exits(0);
+    let ok = summary.json()["counts"]["ok"].as_u64();
+    // Each row is that of one user: with numbers of its own, an agent would use the first ones alone.
+    let heads = origin.heads().concat();
+    let counts = names
+        .iter()
+        .map(|name| heads.matches(name.as_str()).count());
+    let counts: Vec<_> = counts.collect();
+    assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
+    assert_eq!(Some(counts.iter().sum::<usize>() as u64), ok);
+}
+
+#[test]
 fn ctrl_c_ends_all_agents_and_prints_what_they_counted() {
     let server = NatsServer::start();
     let origin = Origin::hello();
