@@ -708,3 +708,6 @@ impl Saturation {
         }
     }
 }
+    /// A worker that uses this share of its core, in percent, has no room left to be on time.
+    pub const BUSY_PERCENT: f64 = 95.0;
+
