@@ -7,11 +7,15 @@
 //! - All agents begin within 5 ms, although their clocks and their ways to the broker differ.
 //! - Percentiles are near those of a single generator in one of the namespaces.
 //! - What `--observe` finds from another namespace is what `--pid` finds.
-//! - A run that loses an agent, stopped or killed, ends with exit code 4.
+//! - A run that loses an agent, stopped or killed, names it and ends with exit code 4, or 3 before its start.
+//! - A broker that restarts in the middle loses nothing.
+//! - `handleSummary()` of a script is called once, with the requests of all agents.
 
+mod faults;
 pub(crate) mod network;
 pub(crate) mod relay;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -133,6 +137,7 @@ struct Scene<'a> {
     /// Of nginx, which is one process here.
     nginx: u32,
     _servers: Vec<Server>,
+    broker: RefCell<Option<Server>>,
     network: Network,
 }
 
@@ -147,10 +152,6 @@ impl<'a> Scene<'a> {
         nginx.arg("-c").arg(folder.join("nginx.conf"));
         servers.push(Server::start(&mut nginx)?);
         let nginx = servers[0].0.id();
-        let mut broker = network.in_hub("nats-server");
-        broker.args(["-js", "-a", "0.0.0.0", "-p", &BROKER.to_string(), "-sd"]);
-        broker.arg(folder.join("broker"));
-        servers.push(Server::start(quiet(&mut broker))?);
         let own = std::env::current_exe().map_err(|error| error.to_string())?;
         for (number, delay) in DELAYS.iter().enumerate() {
             let mut relay = network.in_agent(number, &own);
@@ -159,15 +160,36 @@ impl<'a> Scene<'a> {
             relay.args(["--delay-ms", &delay.to_string()]);
             servers.push(Server::start(&mut relay)?);
         }
-        // They listen in other namespaces, where this process cannot see when they are ready.
-        wait(Duration::from_secs(2));
-        Ok(Self {
+        let scene = Self {
             program,
             folder,
             nginx,
             _servers: servers,
+            broker: RefCell::default(),
             network,
-        })
+        };
+        scene.start_broker()?;
+        // They listen in other namespaces, where this process cannot see when they are ready.
+        wait(Duration::from_secs(2));
+        Ok(scene)
+    }
+
+    fn start_broker(&self) -> Outcome {
+        let mut broker = self.network.in_hub("nats-server");
+        broker.args(["-js", "-a", "0.0.0.0", "-p", &BROKER.to_string(), "-sd"]);
+        broker.arg(self.folder.join("broker"));
+        let broker = Server::start(quiet(&mut broker))?;
+        self.broker.replace(Some(broker));
+        Ok(())
+    }
+
+    /// Ends the broker; what it keeps stays.
+    fn stop_broker(&self) -> Outcome {
+        if let Some(mut broker) = self.broker.take() {
+            faults::kill("-TERM", broker.0.id())?;
+            broker.0.wait().map_err(|error| error.to_string())?;
+        }
+        Ok(())
     }
 
     fn judge(&self) -> Result<Vec<Row>, Failure> {
@@ -175,27 +197,9 @@ impl<'a> Scene<'a> {
         let fleet = self.fleet_run(&mut rows)?;
         self.single_run(&fleet, &mut rows)?;
         self.observed_run(&mut rows)?;
-        for (what, signal) in [
-            ("an agent is stopped", "-STOP"),
-            ("an agent is killed", "-KILL"),
-        ] {
-            let agents = self.agents()?;
-            let coordinator = self.coordinator(&["--agent-timeout", "5s"]);
-            let coordinator = spawn(coordinator)?;
-            // In the middle: half of the run is over, and its beginning took a second or two.
-            wait(Duration::from_secs(u64::from(SECONDS) / 2 + 2));
-            let mut kill = Command::new("kill");
-            kill.args([signal, &agents[1].0.id().to_string()]);
-            step::run(Path::new("/"), &mut kill)?;
-            let output = coordinator.wait_with_output();
-            let output = output.map_err(|error| error.to_string())?;
-            let code = output.status.code();
-            rows.push(Row {
-                what,
-                found: format!("exit code {}", code.map_or(-1, |code| code)),
-                is_met: code == Some(4),
-            });
-        }
+        self.script(&mut rows)?;
+        self.restarted_broker(&mut rows)?;
+        self.lost_agents(&mut rows)?;
         Ok(rows)
     }
 
@@ -294,32 +298,41 @@ impl<'a> Scene<'a> {
 
     /// One agent in each namespace, which ends after a run.
     fn agents(&self) -> Result<Vec<Server>, Failure> {
-        let agents = (0..DELAYS.len()).map(|number| {
-            let mut agent = if number == AHEAD.0 {
-                let mut shifted = self.network.in_agent(number, "faketime");
-                shifted.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
-                shifted.args(["-f", AHEAD.1]).arg(self.program);
-                shifted
-            } else {
-                self.network.in_agent(number, self.program)
-            };
-            agent.args(["agent", "--once", "--cores", "1"]);
-            agent.args(["--name", &format!("agent-{number}"), "--allow", HUB]);
-            agent.args(["--nats", &format!("nats://127.0.0.1:{BROKER}"), "--trust"]);
-            agent.arg(self.folder.join("trust.pem"));
-            Server::start(quiet(&mut agent))
-        });
-        agents.collect()
+        (0..DELAYS.len()).map(|number| self.agent(number)).collect()
     }
 
+    fn agent(&self, number: usize) -> Result<Server, Failure> {
+        let mut agent = if number == AHEAD.0 {
+            let mut shifted = self.network.in_agent(number, "faketime");
+            shifted.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+            shifted.args(["-f", AHEAD.1]).arg(self.program);
+            shifted
+        } else {
+            self.network.in_agent(number, self.program)
+        };
+        agent.args(["agent", "--once", "--cores", "1"]);
+        agent.args(["--name", &format!("agent-{number}"), "--allow", HUB]);
+        agent.args(["--nats", &format!("nats://127.0.0.1:{BROKER}"), "--trust"]);
+        agent.arg(self.folder.join("trust.pem"));
+        Server::start(quiet(&mut agent))
+    }
+
+    /// The coordinator of the load.
     fn coordinator(&self, more: &[&str]) -> Command {
+        let mut coordinator = self.fleet(&["--json"]);
+        coordinator.args(more).args(load());
+        coordinator
+    }
+
+    /// A coordinator of all agents, without what they are to do.
+    fn fleet(&self, more: &[&str]) -> Command {
         let mut coordinator = self.network.in_hub(self.program);
         let broker = format!("nats://127.0.0.1:{BROKER}");
-        coordinator.args(["load", "--json", "--fleet", &broker, "--sign"]);
+        coordinator.args(["load", "--fleet", &broker, "--sign"]);
         coordinator.arg(self.folder.join("key.pem"));
         coordinator.args(["--agents", &DELAYS.len().to_string()]);
         coordinator.args(["--most-spread", PERMITTED_SPREAD]);
-        coordinator.args(more).args(load());
+        coordinator.args(more);
         coordinator
     }
 

@@ -12,6 +12,9 @@ use crate::coordinator::BEAT_EVERY;
 use crate::message::{AgentReport, Checksum, Counted, ToAgents, ToCoordinator};
 use crate::part::PartError;
 
+/// Why it leaves a run.
+const SIGNAL: &str = "ended by a signal";
+
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentOutput {
@@ -76,6 +79,8 @@ pub struct Agent {
     ticks: u64,
     checksum: Checksum,
     problem: Option<String>,
+    /// Whether a signal has ended it.
+    is_ending: bool,
     /// Why a message could not be added to the log.
     unlogged: Option<String>,
     outputs: Vec<AgentOutput>,
@@ -106,6 +111,7 @@ impl Agent {
             ticks: 0,
             checksum: Checksum::default(),
             problem: None,
+            is_ending: false,
             unlogged: None,
             outputs: Vec::new(),
         }
@@ -301,6 +307,10 @@ impl Agent {
             problem: failed.or_else(|| self.problem.take()),
         };
         self.outputs.push(AgentOutput::Log(done));
+        if self.is_ending {
+            // The log has all of it: the coordinator needs it no longer.
+            self.leave(SIGNAL);
+        }
     }
 
     /// A message could not be added to the log, so the figures have a gap: the part ends, and signs of life say why.
@@ -317,18 +327,19 @@ impl Agent {
 
     /// The agent is to end: it leaves its run.
     pub fn interrupt(&mut self, is_urgent: bool) {
+        self.is_ending = true;
         match self.state {
             State::Running => {
-                let problem = "it was ended by a signal".to_owned();
+                let problem = format!("it was {SIGNAL}");
                 self.problem.get_or_insert(problem);
                 self.outputs.push(AgentOutput::EndPart { is_urgent });
             }
             State::Preparing | State::Ready => {
                 self.outputs.push(AgentOutput::EndPart { is_urgent: true });
-                self.leave("ended by a signal");
+                self.leave(SIGNAL);
             }
             State::Idle => {}
-            State::Offered | State::Done => self.leave("ended by a signal"),
+            State::Offered | State::Done => self.leave(SIGNAL),
         }
     }
 

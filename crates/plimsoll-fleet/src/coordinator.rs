@@ -28,6 +28,10 @@ pub(crate) const BEAT_EVERY: Duration = Duration::from_secs(1);
 /// From the message of the start to the start itself.
 const LEAD: Duration = Duration::from_millis(500);
 
+/// A run that is to end waits no longer than this for a broker that is away. Agents end their parts by themselves by then, unless
+/// they were given another time.
+const STOP_WAIT: Duration = Duration::from_secs(10);
+
 /// Settings of a run of several agents.
 #[derive(Debug, Clone)]
 pub struct FleetPlan {
@@ -39,6 +43,8 @@ pub struct FleetPlan {
     pub ready_wait: Duration,
     /// An agent that is silent for this long is lost.
     pub agent_timeout: Duration,
+    /// A run whose broker is away for this long ends with what was counted.
+    pub broker_timeout: Duration,
     /// Whether the run goes on without an agent that was lost.
     pub goes_on_without: bool,
     /// Starts of agents may differ by this at most.
@@ -66,6 +72,14 @@ enum State {
     Ended,
 }
 
+/// The broker cannot be reached, so no agent is heard and none hears of the coordinator.
+#[derive(Debug, Clone, Copy)]
+struct Away {
+    since: Instant,
+    /// Until then it is waited for.
+    until: Instant,
+}
+
 /// The machine.
 #[derive(Debug)]
 pub struct Coordinator {
@@ -77,6 +91,7 @@ pub struct Coordinator {
     next_call: Instant,
     next_beat: Instant,
     is_stopping: bool,
+    away: Option<Away>,
     outputs: Vec<CoordinatorOutput>,
 }
 
@@ -91,6 +106,7 @@ impl Coordinator {
             next_call: now,
             next_beat: now,
             is_stopping: false,
+            away: None,
             outputs: Vec::new(),
         }
     }
@@ -116,6 +132,9 @@ impl Coordinator {
 
     /// When [`wake`](Self::wake) is to be called.
     pub fn next_wake(&self) -> Option<Instant> {
+        if let Some(away) = self.away.filter(|_| self.state != State::Ended) {
+            return Some(self.next_beat.min(away.until));
+        }
         let silent = self
             .expected()
             .map(|member| member.heard + self.plan.agent_timeout);
@@ -156,6 +175,10 @@ impl Coordinator {
             self.next_beat = now + BEAT_EVERY;
             self.outputs.push(CoordinatorOutput::Live(ToAgents::Beat));
         }
+        if self.away.is_some() {
+            self.wait_for_broker(now);
+            return;
+        }
         match self.state {
             State::Gathering { since } => {
                 self.replace_silent(now);
@@ -193,6 +216,33 @@ impl Coordinator {
                 self.find_silent(now);
             }
             State::SettingUp | State::Ended => {}
+        }
+    }
+
+    /// Takes note of whether the broker can be reached. This is the one place that decides what becomes of a run whose broker is
+    /// away: it is waited for, no agent is lost meanwhile, and what was counted is kept however long it stays away.
+    pub fn follow_broker(&mut self, is_there: bool, now: Instant) {
+        if self.state == State::Ended {
+            return;
+        }
+        match (self.away, is_there) {
+            (None, false) => {
+                let waits = self.plan.broker_timeout;
+                let until = now + waits;
+                self.away = Some(Away { since: now, until });
+                let note = Note::BrokerAway { waits };
+                self.outputs.push(CoordinatorOutput::Note(note));
+            }
+            (Some(away), true) => {
+                self.away = None;
+                let after = now.saturating_duration_since(away.since);
+                self.excuse(after, now);
+                // Agents are waiting for a sign of life.
+                self.next_beat = now;
+                let note = Note::BrokerBack { after };
+                self.outputs.push(CoordinatorOutput::Note(note));
+            }
+            (None, true) | (Some(_), false) => {}
         }
     }
 
@@ -265,9 +315,15 @@ impl Coordinator {
                     report,
                 };
                 let abort = done.report.as_ref().and_then(|report| report.abort.clone());
+                // An end that comes again is no news.
+                let is_news = !self.members[position].has_ended();
+                let broken_off = problem.clone().filter(|_| is_news);
                 self.members[position].end(done, problem);
                 if let Some(message) = abort {
                     self.stop(&message, false);
+                }
+                if let Some(reason) = broken_off {
+                    self.note_loss(position, reason);
                 }
                 if self.members[position].is_over() {
                     self.ended(position);
@@ -301,7 +357,7 @@ impl Coordinator {
             return;
         }
         // They were not listened to meanwhile.
-        self.excuse_silence(now);
+        self.excuse(Duration::ZERO, now);
         match outcome {
             Ok(set_up) => self.start(set_up, now),
             Err(error) => self.fail(NotStarted::SetUp(with_causes(&error))),
@@ -312,6 +368,9 @@ impl Coordinator {
     pub fn stop(&mut self, reason: &str, is_urgent: bool) {
         match self.state {
             State::Ended => {}
+            State::Running if is_urgent && self.away.is_some() => {
+                self.abandon_without_broker("the broker was away when the run was ended");
+            }
             State::Running => {
                 if is_urgent || !self.is_stopping {
                     self.is_stopping = true;
@@ -340,11 +399,48 @@ impl Coordinator {
         self.end_if_all_did();
     }
 
-    /// The transport was cut until now: no agent could be heard.
-    pub fn excuse_silence(&mut self, now: Instant) {
+    /// No agent could be heard until now.
+    ///
+    /// - `away`: how long they could not hear of the coordinator either.
+    fn excuse(&mut self, away: Duration, now: Instant) {
         for member in &mut self.members {
-            member.heard = now;
+            member.excuse(now);
         }
+        if let State::Gathering { since } | State::Preparing { since } | State::Probing { since } =
+            &mut self.state
+        {
+            *since += away;
+        }
+    }
+
+    /// Waits for a broker that is away, no longer than it may be.
+    fn wait_for_broker(&mut self, now: Instant) {
+        let Some(away) = &mut self.away else {
+            return;
+        };
+        if self.is_stopping {
+            away.until = away.until.min(now + STOP_WAIT);
+        }
+        if now < away.until {
+            return;
+        }
+        let waited = away.until.saturating_duration_since(away.since);
+        match self.state {
+            State::Ended => {}
+            State::Running => {
+                // Of a run that was stopped in between it is no round number.
+                let tenths = waited.as_millis() / 100;
+                let waited = Duration::from_millis(u64::try_from(tenths * 100).unwrap_or(u64::MAX));
+                self.abandon_without_broker(&format!("the broker was away for {waited:?}"));
+            }
+            _ => self.fail(NotStarted::BrokerAway { waited }),
+        }
+    }
+
+    fn abandon_without_broker(&mut self, reason: &str) {
+        self.outputs
+            .push(CoordinatorOutput::Note(Note::Abandoned(reason.to_owned())));
+        self.abandon(reason);
     }
 
     /// Agents that something is still expected of.
@@ -465,17 +561,24 @@ impl Coordinator {
         }
         member.lose(reason.clone());
         self.outputs.push(CoordinatorOutput::GiveUp(position));
+        self.note_loss(position, reason);
+        self.end_if_all_did();
+    }
+
+    /// Says that the part of an agent is not whole, and ends those of the others unless they are to go on.
+    fn note_loss(&mut self, position: usize, reason: String) {
+        let agent = self.members[position].agent.clone();
         let goes_on = self.plan.goes_on_without;
-        let others = self.expected().count();
+        let mut members = self.members.iter().enumerate();
+        let has_others = members.any(|(other, member)| other != position && !member.is_over());
         self.outputs.push(CoordinatorOutput::Note(Note::Lost {
             agent: agent.clone(),
             reason,
-            goes_on: goes_on && others > 0,
+            goes_on: goes_on && has_others,
         }));
         if !goes_on {
             self.stop(&format!("agent {agent} was lost"), false);
         }
-        self.end_if_all_did();
     }
 
     fn end_if_all_did(&mut self) {

@@ -2,6 +2,8 @@
 
 pub(crate) mod coordinate;
 
+mod outbox;
+
 pub(crate) mod serve;
 
 use std::sync::mpsc::{SyncSender, TrySendError};
@@ -28,6 +30,13 @@ fn into_queue<T: Send + 'static>(
         let sent = queue.try_send(wrap(message));
         !matches!(sent, Err(TrySendError::Disconnected(_)))
     })
+}
+
+/// Publishes what is said again anyway. While the broker is away it is not: a transport would wait for it.
+fn publish(transport: &dyn FleetTransport, subject: &str, payload: Vec<u8>) {
+    if transport.is_connected() {
+        drop(transport.publish(subject, payload));
+    }
 }
 
 /// How long to wait for something to happen.

@@ -21,6 +21,7 @@ fn plan(agents: usize) -> FleetPlan {
         agent_wait: 30 * SECOND,
         ready_wait: 60 * SECOND,
         agent_timeout: 10 * SECOND,
+        broker_timeout: 30 * SECOND,
         goes_on_without: false,
         most_spread: Duration::from_millis(50),
         connections: 50,
@@ -297,9 +298,137 @@ fn one_that_comes_too_late_reports_what_there_is() {
 }
 
 #[test]
+fn an_agent_that_a_signal_ends_leaves_and_ends_the_others() {
+    let mut world = World::new(plan(2), 2, 60);
+    world.fault(Fault::Interrupt {
+        agent: 1,
+        at: 8 * SECOND,
+    });
+    world.run();
+    let (ticks, problems) = outcome(&world);
+    assert_eq!(
+        problems,
+        [None, Some("it was ended by a signal".to_owned())]
+    );
+    assert!(ticks.iter().all(|it| (3..12).contains(it)), "{ticks:?}");
+    let is_named = |note: &Note| matches!(note, Note::Lost { agent, goes_on: false, .. } if agent == "agent-1");
+    assert_eq!(world.notes.iter().filter(|it| is_named(it)).count(), 1);
+}
+
+#[test]
+fn the_others_go_on_without_one_that_a_signal_ends_and_it_leaves_at_once() {
+    let plan = FleetPlan {
+        goes_on_without: true,
+        ..plan(2)
+    };
+    let mut world = World::new(plan, 2, 30);
+    world.fault(Fault::Interrupt {
+        agent: 1,
+        at: 8 * SECOND,
+    });
+    world.run_until(12 * SECOND);
+    assert!(world.agents[1].machine.is_idle() && !world.agents[0].machine.is_idle());
+    world.run();
+    let (ticks, problems) = outcome(&world);
+    assert_eq!((ticks[0], &problems[0]), (30, &None));
+    assert!(ticks[1] < 12 && problems[1].is_some());
+}
+
+#[test]
+fn a_broker_that_is_away_for_a_time_changes_nothing() {
+    let mut world = World::new(plan(2), 2, 20);
+    world.fault(Fault::CutBroker { at: 8 * SECOND });
+    world.fault(Fault::ConnectBroker { at: 15 * SECOND });
+    world.run();
+    assert_eq!(outcome(&world), (vec![20, 20], vec![None, None]));
+    let waits = 30 * SECOND;
+    assert!(world.notes.contains(&Note::BrokerAway { waits }));
+    let is_back = |note: &Note| matches!(note, Note::BrokerBack { after } if *after >= 6 * SECOND);
+    assert!(world.notes.iter().any(is_back), "{:?}", world.notes);
+}
+
+#[test]
+fn a_broker_that_stays_away_ends_the_run_with_what_was_counted() {
+    let mut world = World::new(plan(2), 2, 60);
+    world.fault(Fault::CutBroker { at: 8 * SECOND });
+    world.run();
+    let (ticks, problems) = outcome(&world);
+    assert!(ticks.iter().all(|it| (4..9).contains(it)), "{ticks:?}");
+    for problem in problems {
+        assert_eq!(problem.as_deref(), Some("the broker was away for 30s"));
+    }
+    let reason = "the broker was away for 30s".to_owned();
+    assert!(world.notes.contains(&Note::Abandoned(reason)));
+    // They have stopped by themselves.
+    assert!(world.agents.iter().all(|it| it.machine.is_idle()));
+    assert!(world.agents.iter().all(|it| (15..25).contains(&it.ticks)));
+}
+
+#[test]
+fn what_agents_counted_before_they_stopped_comes_with_the_broker() {
+    let mut world = World::new(plan(2), 2, 60);
+    world.fault(Fault::CutBroker { at: 8 * SECOND });
+    world.fault(Fault::ConnectBroker { at: 30 * SECOND });
+    world.run();
+    let (ticks, problems) = outcome(&world);
+    let made: Vec<_> = world.agents.iter().map(|it| it.ticks).collect();
+    assert_eq!(ticks, made);
+    assert!(made.iter().all(|it| (15..25).contains(it)), "{made:?}");
+    for problem in problems {
+        let problem = problem.unwrap();
+        let reason = "nothing was heard of the coordinator for 10s";
+        assert!(problem.contains(reason), "{problem}");
+    }
+}
+
+#[test]
+fn a_stop_waits_shortly_for_a_broker_that_is_away_and_an_urgent_one_does_not() {
+    for (is_urgent, until, reason) in [
+        (false, 20, "the broker was away for 12s"),
+        (true, 10, "the broker was away when the run was ended"),
+    ] {
+        let mut world = World::new(plan(2), 2, 60);
+        world.fault(Fault::CutBroker { at: 8 * SECOND });
+        world.fault(Fault::Stop {
+            at: 10 * SECOND,
+            is_urgent,
+        });
+        world.run_until(until * SECOND + SECOND / 10);
+        let (ticks, problems) = outcome(&world);
+        assert!(ticks.iter().all(|it| (4..9).contains(it)), "{ticks:?}");
+        for problem in problems {
+            assert_eq!(problem.as_deref(), Some(reason));
+        }
+    }
+}
+
+#[test]
+fn a_broker_that_stays_away_before_the_start_is_named() {
+    let mut world = World::new(plan(3), 2, 60);
+    world.fault(Fault::CutBroker { at: 2 * SECOND });
+    world.run();
+    let waited = 30 * SECOND;
+    let expected = NotStarted::BrokerAway { waited };
+    assert_eq!(world.ending, Some(Ending::NotStarted(expected)));
+}
+
+#[test]
+fn the_time_to_wait_for_agents_is_longer_by_that_without_the_broker() {
+    let mut world = World::new(plan(2), 2, 4);
+    world.agents[1].arrives = 38 * SECOND;
+    world.fault(Fault::CutBroker { at: 5 * SECOND });
+    world.fault(Fault::ConnectBroker { at: 25 * SECOND });
+    world.run();
+    assert_eq!(outcome(&world), (vec![4, 4], vec![None, None]));
+}
+
+#[test]
 fn a_stop_ends_all_parts_and_the_figures_are_whole() {
     let mut world = World::new(plan(2), 2, 1000);
-    world.fault(Fault::Stop { at: 9 * SECOND });
+    world.fault(Fault::Stop {
+        at: 9 * SECOND,
+        is_urgent: false,
+    });
     world.run();
     let (ticks, problems) = outcome(&world);
     assert_eq!(problems, [None, None]);
@@ -312,7 +441,10 @@ fn a_stop_ends_all_parts_and_the_figures_are_whole() {
 #[test]
 fn a_stop_before_the_start_is_no_start() {
     let mut world = World::new(plan(3), 2, 1000);
-    world.fault(Fault::Stop { at: 2 * SECOND });
+    world.fault(Fault::Stop {
+        at: 2 * SECOND,
+        is_urgent: false,
+    });
     world.run();
     assert_eq!(
         world.ending,

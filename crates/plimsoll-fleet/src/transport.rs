@@ -50,6 +50,8 @@ pub struct TransportError {
     pub action: &'static str,
     /// The message of the transport.
     pub reason: String,
+    /// Whether the broker is away: another attempt may succeed when it is back.
+    pub is_away: bool,
 }
 
 /// Why a log takes no more; the text is for the person who started the run.
@@ -62,6 +64,15 @@ impl TransportError {
         Self {
             action,
             reason: reason.to_string(),
+            is_away: false,
+        }
+    }
+
+    /// The same of a broker that is away.
+    pub(crate) fn away(action: &'static str, reason: impl fmt::Display) -> Self {
+        Self {
+            is_away: true,
+            ..Self::new(action, reason)
         }
     }
 }
@@ -86,7 +97,7 @@ pub trait FleetTransport: Send + Sync + fmt::Debug {
     ) -> Result<(), TransportError>;
 
     /// Adds a message to the log that holds `subject`, and returns once it is kept. Of several with one `id` the first is kept.
-    /// It fails if the log is full.
+    /// It fails if the log is full. A broker that comes back at once is waited for.
     fn append(&self, subject: &str, id: &str, payload: Vec<u8>) -> Result<(), TransportError>;
 
     /// Delivers the messages of one subject of a log, from the first one on, and then those that are added. It fails without

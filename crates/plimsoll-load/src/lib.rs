@@ -29,6 +29,8 @@ mod run;
 
 mod part;
 
+mod rows;
+
 mod union;
 
 mod worker;

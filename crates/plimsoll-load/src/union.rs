@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use plimsoll_model::{Clock, CpuTime, Moment, ResourceSample, RunSummary, Threshold, Tick};
+use plimsoll_model::{Clock, CpuTime, Moment, ResourceSample, RunSummary, Threshold};
 use plimsoll_wire::SystemClock;
 
 use crate::conditions::{Before, RunFacts};
 use crate::part::PartReport;
 use crate::plan::RunPlan;
+use crate::rows::Rows;
 use crate::run::collector::{Collector, Published, Second};
 use crate::run::costs::{AGENT_EVERY, Observed};
 use crate::run::hazards;
@@ -20,14 +21,14 @@ use crate::worker::thread_share::ThreadShare;
 use plimsoll_observe::{NamedTarget, SampleSource, Sampler, Samples};
 
 /// Merges the seconds of parts as they arrive. Counters are added and histograms merged, so every figure is that of one
-/// process; memory does not grow with the length of the run, but for one row a second.
+/// process; memory does not grow with the length of the run, but for one row a second, up to those of a day.
 #[derive(Debug)]
 pub struct Union {
     plan: RunPlan,
     before: Before,
     collector: Collector,
     judge: Judge,
-    ticks: Vec<Tick>,
+    ticks: Rows,
     observers: Observers,
 }
 
@@ -75,7 +76,7 @@ impl Union {
             before: Before::observe(started),
             collector: Collector::new(empty_interval(&plan), parts, plan.warm_up),
             judge: Judge::new(thresholds, names, plan.warm_up, end),
-            ticks: Vec::new(),
+            ticks: Rows::new(),
             observers: Observers::start(&plan, observed, started),
             plan,
         }
@@ -135,12 +136,13 @@ impl Union {
         observed: &[NamedTarget],
         end: UnionEnd,
     ) -> RunSummary {
-        let last_tick = self.ticks.iter().rfind(|tick| !tick.grace);
+        let ticks = self.ticks.into_ticks();
+        let last_tick = ticks.iter().rfind(|tick| !tick.grace);
         let stopped = reports.iter().map(|report| report.stopped).max();
         let stopped = stopped.or(last_tick.map(|tick| tick.at));
         let window = window_until(&self.plan, stopped, end.is_early || end.is_interrupted);
         let measured = Measured {
-            ticks: self.ticks,
+            ticks,
             window,
             worst_worker: worst_share(reports),
             observed: observed_by_parts(reports, self.observers.stop()),

@@ -36,7 +36,7 @@ use crate::source::SharedSource;
 use crate::worker::coalescing::Coalescing;
 use crate::worker::pace::{ClosedPacer, Gate, OpenPacer, Pacer, StreamPacer};
 use crate::worker::recorder::Interval;
-use crate::worker::thread_share::{ThreadMark, ThreadShare};
+use crate::worker::thread_share::{BusyMeter, ThreadMark, ThreadShare};
 use crate::worker::user::Recorder;
 use crate::workload::{EventStreams, GrpcCalls, HttpWorkload, PlainExchange, websocket};
 
@@ -117,6 +117,8 @@ struct Worker {
     window_mark: Option<ThreadMark>,
     /// When it began nothing more.
     stop_mark: Option<ThreadMark>,
+    /// Since it last handed over.
+    busy: BusyMeter,
     stalls: Stalls,
     published: u32,
     /// Figures handed over so far.
@@ -150,6 +152,7 @@ impl Worker {
             spares: setup.spares,
             window_mark: None,
             stop_mark: None,
+            busy: BusyMeter::start(SystemClock.now()),
             stalls: Stalls::default(),
             published: 0,
             handed_over: ProgressReport::default(),
@@ -284,8 +287,7 @@ impl Worker {
             worker: self,
             shared: Rc::clone(&shared),
             number,
-            // Numbered across workers, so that a ramp grows on all of them alike.
-            index: number * self.share.of as usize + self.share.index as usize,
+            index: user_index(number, self.share),
             ramp: ramp.clone(),
         })
     }
@@ -349,6 +351,7 @@ impl Worker {
         };
         let mut interval = std::mem::replace(&mut *self.recorder.interval(), spare);
         interval.in_flight = self.recorder.in_flight();
+        interval.busiest_worker_percent = self.busy.look(now);
         if is_last {
             self.recorder.hand_over_requests(&mut interval);
         }
@@ -513,6 +516,13 @@ fn part(total: u64, share: Share) -> u64 {
 pub(crate) fn connections_of(total: usize, share: Share) -> usize {
     let (index, of) = (share.index as usize, share.of as usize);
     total / of + usize::from(index < total % of)
+}
+
+/// The number of a virtual user in the run. Users are numbered across workers, so that a ramp grows on all of them alike.
+///
+/// - `number`: among the users of its worker.
+pub(crate) fn user_index(number: usize, share: Share) -> usize {
+    number * share.of as usize + share.index as usize
 }
 
 #[cfg(test)]

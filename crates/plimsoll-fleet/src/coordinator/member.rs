@@ -102,6 +102,19 @@ impl Member {
         self.problem = Some(reason);
     }
 
+    /// Whether it has said that its part is over.
+    pub(super) fn has_ended(&self) -> bool {
+        self.done.is_some()
+    }
+
+    /// It could not be heard until now: its silence says nothing, and what it has sent may be on its way.
+    pub(super) fn excuse(&mut self, now: Instant) {
+        self.heard = now;
+        if let Some(done) = &mut self.done {
+            done.at = now;
+        }
+    }
+
     pub(super) fn is_prepared(&self) -> bool {
         self.is_ready && self.probes.is_complete()
     }

@@ -78,7 +78,19 @@ pub enum Note {
         /// When, by the clock of the coordinator.
         start: Instant,
     },
-    /// An agent was lost.
+    /// The broker cannot be reached.
+    BrokerAway {
+        /// How long it is waited for.
+        waits: Duration,
+    },
+    /// It can again.
+    BrokerBack {
+        /// How long it was away.
+        after: Duration,
+    },
+    /// No agent is waited for any longer, for this reason. What was counted is kept.
+    Abandoned(String),
+    /// An agent was lost, or has ended before its time.
     Lost {
         /// Its name.
         agent: String,
@@ -160,6 +172,12 @@ pub enum NotStarted {
         spread: Duration,
         /// By how much they may.
         most: Duration,
+    },
+    /// The broker stays away.
+    #[error("the broker was away for {waited:?} before the start")]
+    BrokerAway {
+        /// How long was waited.
+        waited: Duration,
     },
     /// What comes before the start has failed.
     #[error("{0}")]

@@ -9,7 +9,8 @@ use plimsoll_load::Interrupt;
 use plimsoll_model::{Clock as _, with_causes};
 use plimsoll_wire::SystemClock;
 
-use super::{QUEUE, into_queue, patience};
+use super::outbox::{Outbox, Refused, Unsent};
+use super::{QUEUE, into_queue, patience, publish};
 use crate::coordinator::{
     BEAT_EVERY, Coordinator, CoordinatorOutput, Ending, FleetPlan, MemberEnd, MemberSecond,
     NotStarted, Note,
@@ -89,6 +90,8 @@ pub struct FleetOutcome {
     pub members: Vec<MemberEnd>,
     /// Whether it ended before its time, without the user.
     pub is_early: bool,
+    /// Why the log and the files of the run stay on the broker, if they were to be deleted.
+    pub left: Option<String>,
 }
 
 impl FleetOutcome {
@@ -181,16 +184,31 @@ pub fn coordinate<'a>(
     merger: &'a mut dyn Merger,
 ) -> Result<FleetOutcome, FleetError> {
     let names = RunNames::new(&run.run);
-    let kept = run.keep;
+    let (is_kept, is_attached) = (run.keep, run.attached.is_some());
+    let delete = || {
+        if transport.is_connected() {
+            transport.delete(&names.log(), &names.bucket())
+        } else {
+            let reason = "the broker is away";
+            Err(TransportError::away("delete the log", reason))
+        }
+    };
     let outcome = Driver::start(transport, run, merger, names.clone()).and_then(Driver::drive);
-    // A run that never started is of no use to anyone.
-    if !kept || outcome.is_err() {
-        let deleted = transport.delete(&names.log(), &names.bucket());
-        if outcome.is_ok() {
-            deleted?;
+    match outcome {
+        Ok(mut outcome) => {
+            if !is_kept {
+                outcome.left = delete().err().map(|error| error.to_string());
+            }
+            Ok(outcome)
+        }
+        Err(error) => {
+            // A run that never started is of no use to anyone; one that another coordinator has started is.
+            if !is_attached {
+                drop(delete());
+            }
+            Err(error)
         }
     }
-    outcome
 }
 
 struct Driver<'a> {
@@ -205,6 +223,8 @@ struct Driver<'a> {
     /// Keeps messages of this coordinator apart from those of one before it.
     sender: String,
     logged: u64,
+    /// For the log: whether agents need the message, so that there is no run without it.
+    outbox: Outbox<bool>,
     is_asked: bool,
     urgent_since: Option<Instant>,
     is_early: bool,
@@ -257,6 +277,7 @@ impl<'a> Driver<'a> {
             shares: Shares::new(),
             sender: new_run_name(),
             logged: 0,
+            outbox: Outbox::new(),
             is_asked: false,
             urgent_since: None,
             is_early: run.attached.as_ref().is_some_and(|found| found.is_stopping),
@@ -278,9 +299,9 @@ impl<'a> Driver<'a> {
         loop {
             let now = SystemClock.now();
             self.follow_interrupt(now);
-            if !self.transport.is_connected() {
-                self.coordinator.excuse_silence(now);
-            }
+            let is_there = self.transport.is_connected();
+            self.coordinator.follow_broker(is_there, now);
+            self.send_log()?;
             self.coordinator.wake(now);
             if let Some(reason) = self.merger.look() {
                 self.is_early = true;
@@ -289,9 +310,15 @@ impl<'a> Driver<'a> {
             if let Some(ending) = self.act()? {
                 return match ending {
                     Ending::NotStarted(reason) => Err(reason.into()),
+                    // No agent has heard of the start.
+                    Ending::Ended if self.outbox.holds(|is_needed| *is_needed) => {
+                        let reason = "the broker is away";
+                        Err(TransportError::away("start the run", reason).into())
+                    }
                     Ending::Ended => Ok(FleetOutcome {
                         members: self.coordinator.member_ends(),
                         is_early: self.is_early,
+                        left: None,
                     }),
                 };
             }
@@ -361,7 +388,9 @@ impl<'a> Driver<'a> {
                             self.started = SystemClock.wall() + ahead;
                             self.merger.begin(&self.shares, self.started);
                         }
-                        self.is_early |= matches!(note, Note::Lost { goes_on: false, .. });
+                        let ends =
+                            matches!(note, Note::Lost { goes_on: false, .. } | Note::Abandoned(_));
+                        self.is_early |= ends;
                         (self.run.on_note)(&note);
                     }
                     CoordinatorOutput::End(ending) => return Ok(Some(ending)),
@@ -370,9 +399,8 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Publishes what is said again anyway; while the broker is away it is not heard.
     fn publish(&self, subject: &str, payload: Vec<u8>) {
-        drop(self.transport.publish(subject, payload));
+        publish(self.transport, subject, payload);
     }
 
     fn log(&mut self, mut message: ToAgents) -> Result<(), FleetError> {
@@ -382,17 +410,32 @@ impl<'a> Driver<'a> {
         }
         self.logged += 1;
         let id = format!("{}-{}", self.sender, self.logged);
-        let is_stop = matches!(message, ToAgents::Stop { .. });
+        let is_needed = !matches!(message, ToAgents::Stop { .. });
         let payload = encode_signed(&self.run.run, message, self.run.key);
         let subject = self.names.log_to_agents();
-        match self.transport.append(&subject, &id, payload.clone()) {
-            // Agents end also if the log, which is full perhaps, does not take it.
-            Err(_) if is_stop => {
-                let subject = self.names.live_to_agents();
-                Ok(self.transport.publish(&subject, payload)?)
+        let has_room = self.outbox.push(Unsent {
+            about: is_needed,
+            subject,
+            id,
+            payload,
+        });
+        debug_assert!(has_room, "there are three of them");
+        self.send_log()
+    }
+
+    /// Sends what waits for the log. Only what comes before the run, its order and its start, can fail: behind them there is
+    /// something counted, which no error of the transport throws away.
+    fn send_log(&mut self) -> Result<(), FleetError> {
+        while let Err(refused) = self.outbox.send(self.transport) {
+            let Refused { message, error } = *refused;
+            let is_needed = message.about;
+            if is_needed {
+                return Err(error.into());
             }
-            outcome => Ok(outcome?),
+            // Agents end also if the log, which is full perhaps, does not take it.
+            self.publish(&self.names.live_to_agents(), message.payload);
         }
+        Ok(())
     }
 
     fn order(&mut self, shares: Shares, instances: Instances) -> Result<(), FleetError> {
@@ -426,7 +469,7 @@ impl<'a> Driver<'a> {
                 scope.spawn(move || {
                     while is_done.recv_timeout(BEAT_EVERY) == Err(RecvTimeoutError::Timeout) {
                         let beat = encode_signed(&run, ToAgents::Beat, key);
-                        drop(transport.publish(&subject, beat));
+                        publish(transport, &subject, beat);
                     }
                 });
                 let outcome = merger.set_up();

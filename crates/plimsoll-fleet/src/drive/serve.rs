@@ -10,7 +10,8 @@ use plimsoll_load::Interrupt;
 use plimsoll_model::{Clock as _, with_causes};
 use plimsoll_wire::SystemClock;
 
-use super::{QUEUE, fetch_files, into_queue, micros_since, patience};
+use super::outbox::{Outbox, Refused, Unsent};
+use super::{QUEUE, fetch_files, into_queue, micros_since, patience, publish};
 use crate::agent::{Agent, AgentOutput};
 use crate::message::{AgentReport, Envelope, RunNames, ToAgents, ToCoordinator, decode, encode};
 use crate::order::{OrderError, OrderFile, RunOrder};
@@ -21,6 +22,9 @@ use crate::trust::TrustedKeys;
 
 /// An order is run at most this long after, or before, it was made, by the date of the agent.
 const MOST_AGE: Duration = Duration::from_mins(10);
+
+/// An agent that is to end, and whose broker is away, waits this long to send what it has counted.
+const UNSENT_WAIT: Duration = Duration::from_mins(1);
 
 /// Whose orders are run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,6 +131,8 @@ pub fn serve(
         part: None,
         seen: HashSet::new(),
         logged: 0,
+        outbox: Outbox::new(),
+        free_since: None,
         end: None,
     };
     driver.drive(&inbox, interrupt, on_note)
@@ -163,6 +169,10 @@ struct Driver<'a> {
     /// Runs that it took part in: no order is run twice.
     seen: HashSet<String>,
     logged: u64,
+    /// For the log: the run of each message.
+    outbox: Outbox<String>,
+    /// Since when it is in no run.
+    free_since: Option<Instant>,
     end: Option<AgentEnd>,
 }
 
@@ -186,11 +196,11 @@ impl Driver<'_> {
             }
             self.agent.wake(now);
             self.act(on_note);
-            let is_free = self.agent.is_idle() && self.part.is_none();
-            if is_free && signals > 0 {
-                return Ok(AgentEnd::Interrupted);
-            }
-            if is_free && let Some(end) = self.end {
+            self.send_log();
+            let interrupted = (signals > 0).then_some(AgentEnd::Interrupted);
+            if let Some(end) = interrupted.or(self.end)
+                && self.is_finished(signals > 1, now)
+            {
                 return Ok(end);
             }
             let patience = patience(self.agent.next_wake(), now);
@@ -199,6 +209,16 @@ impl Driver<'_> {
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
         }
+    }
+
+    /// Whether there is nothing left to do: it is in no run, and has sent what it counted, or waits no longer for the broker.
+    fn is_finished(&mut self, is_urgent: bool, now: Instant) -> bool {
+        if !self.agent.is_idle() || self.part.is_some() {
+            self.free_since = None;
+            return false;
+        }
+        let since = *self.free_since.get_or_insert(now);
+        self.outbox.is_empty() || is_urgent || now >= since + UNSENT_WAIT
     }
 
     fn handle_event(&mut self, event: Event, is_ending: bool, on_note: &mut dyn FnMut(&AgentNote)) {
@@ -291,11 +311,7 @@ impl Driver<'_> {
                         }
                         let names = RunNames::new(&self.run);
                         let payload = encode(&self.run, message);
-                        // What is said again anyway is not missed.
-                        drop(
-                            self.transport
-                                .publish(&names.live_to_coordinator(), payload),
-                        );
+                        publish(self.transport, &names.live_to_coordinator(), payload);
                     }
                     AgentOutput::Log(message) => self.log(message),
                     AgentOutput::Begin { at_us, data } => {
@@ -358,9 +374,30 @@ impl Driver<'_> {
         let id = format!("{}-{}", self.plan.name, self.logged);
         let names = RunNames::new(&self.run);
         let payload = encode(&self.run, message);
-        let subject = names.log_to_coordinator();
-        if let Err(error) = self.transport.append(&subject, &id, payload) {
+        let has_room = self.outbox.push(Unsent {
+            about: self.run.clone(),
+            subject: names.log_to_coordinator(),
+            id,
+            payload,
+        });
+        if !has_room {
+            let reason = "the broker was away for too long";
+            self.agent.unlogged(reason, SystemClock.now());
+        }
+        self.send_log();
+    }
+
+    /// Sends what waits for the log, also that of a run that is over.
+    fn send_log(&mut self) {
+        let Err(refused) = self.outbox.send(self.transport) else {
+            return;
+        };
+        let Refused { message, error } = *refused;
+        if message.about == self.agent.run() {
             self.agent.unlogged(&error.to_string(), SystemClock.now());
+        } else {
+            // Its log is gone.
+            self.outbox.forget(|run| *run == message.about);
         }
     }
 

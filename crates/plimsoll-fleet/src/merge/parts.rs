@@ -73,6 +73,9 @@ impl PartSums {
             standing.per_second = Some(interval.counts.ok as f64 / length.as_secs_f64());
             standing.p99 = interval.honest_latency().quantile(0.99);
             standing.lag_p99 = interval.lag.quantile(0.99);
+            // Processes of `loadtest` are not measured one by one.
+            let busiest = interval.busiest_worker_percent;
+            standing.busiest_worker_percent = (busiest > 0.0).then_some(busiest);
         }
         standing.errors = sum.counts.errors();
         standing.is_over |= second.is_last;
@@ -166,6 +169,36 @@ fn cautions(report: &PartReport) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::share::Share;
+
+    #[test]
+    fn an_agent_is_the_limit_as_long_as_a_worker_uses_all_of_its_core() {
+        let share = Share {
+            first: 0,
+            workers: 2,
+            of: 2,
+        };
+        let empty = Interval::new(0, false);
+        let mut sums = PartSums::new(&[("web".to_owned(), share)].into(), &empty);
+        let mut standing = |at: u64, millis: u64, percent: f64| {
+            let mut interval = empty.clone();
+            interval.busiest_worker_percent = percent;
+            sums.add(&UnionSecond {
+                part: 0,
+                at: Duration::from_millis(at * 1000 + millis),
+                grace: false,
+                is_last: false,
+                interval,
+            });
+            let standing = &sums.standings()[0];
+            (standing.busiest_worker_percent, standing.is_limit())
+        };
+        assert_eq!(standing(1, 0, 0.0), (None, false));
+        assert_eq!(standing(2, 0, 99.0), (Some(99.0), true));
+        // So short a tick says nothing.
+        assert_eq!(standing(2, 50, 12.0), (Some(99.0), true));
+        assert_eq!(standing(3, 0, 60.0), (Some(60.0), false));
+    }
 
     #[test]
     fn a_caution_of_several_agents_is_written_once_with_their_names() {

@@ -72,6 +72,8 @@ pub struct Figures {
     lag: String,
     #[serde(skip_serializing_if = "is_default")]
     in_flight: u64,
+    #[serde(skip_serializing_if = "is_default")]
+    busiest_worker_percent: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     requests: Option<Vec<RequestRecord>>,
 }
@@ -225,6 +227,7 @@ impl Figures {
             phases: phases.collect(),
             lag: write(&interval.lag),
             in_flight: interval.in_flight,
+            busiest_worker_percent: interval.busiest_worker_percent.round(),
             requests: interval.requests.as_ref().map(|requests| {
                 let requests = requests.iter();
                 requests.map(RequestRecord::from_figures).collect()
@@ -327,6 +330,9 @@ impl Figures {
         }
         interval.lag.absorb(read_histogram(&self.lag)?);
         interval.in_flight += self.in_flight;
+        interval.busiest_worker_percent = interval
+            .busiest_worker_percent
+            .max(self.busiest_worker_percent);
         if let Some(records) = &self.requests {
             let read = records.iter().map(RequestRecord::read);
             let read = read.collect::<Result<Box<[_]>, _>>()?;

@@ -25,6 +25,8 @@ pub struct ScriptFigures {
     /// Absent if exchanges are not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     exchanges: Option<Box<ExchangesRecord>>,
+    /// The busiest worker since the last tick: share of one core in percent.
+    pub busiest_worker_percent: f64,
 }
 
 /// A check with its results.
@@ -121,6 +123,7 @@ impl ScriptFigures {
             groups,
             scenarios: scenarios.collect(),
             exchanges: exchanges.map(|it| Box::new(ExchangesRecord::from_part(it))),
+            busiest_worker_percent: 0.0,
         }
     }
 

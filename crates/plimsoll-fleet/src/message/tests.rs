@@ -93,6 +93,8 @@ fn interval(seeds: &[u64]) -> Interval {
         interval.connections_opened += 1;
         interval.latency_nanos += seed;
         interval.in_flight += 1;
+        let busiest = &mut interval.busiest_worker_percent;
+        *busiest = busiest.max((seed % 100) as f64);
         interval.messages.sent += 1;
         interval.decoded.decoded += 5;
         let mut started = Times::new();

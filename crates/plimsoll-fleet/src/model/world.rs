@@ -30,6 +30,20 @@ pub(super) enum Fault {
     },
     Stop {
         at: Duration,
+        is_urgent: bool,
+    },
+    /// A signal ends an agent.
+    Interrupt {
+        agent: usize,
+        at: Duration,
+    },
+    /// The broker carries nothing from then on.
+    CutBroker {
+        at: Duration,
+    },
+    /// It carries messages again; what is for the log has waited.
+    ConnectBroker {
+        at: Duration,
     },
     LoseTick {
         agent: usize,
@@ -80,6 +94,9 @@ pub(super) struct World {
     /// What agents put into it.
     log_of_agents: Vec<ToCoordinator>,
     log_is_full: bool,
+    is_cut: bool,
+    /// What waits for the broker, for the log.
+    waiting: (Vec<ToAgents>, Vec<ToCoordinator>),
     plan: FleetPlan,
     shares: Shares,
     pub(super) agents: Vec<SimulatedAgent>,
@@ -128,6 +145,8 @@ impl World {
             log: Vec::new(),
             log_of_agents: Vec::new(),
             log_is_full: false,
+            is_cut: false,
+            waiting: (Vec::new(), Vec::new()),
             plan,
             shares: Shares::new(),
             agents: agents.collect(),
@@ -152,7 +171,10 @@ impl World {
             | Fault::KillCoordinator { at }
             | Fault::Attach { at }
             | Fault::FillLog { at }
-            | Fault::Stop { at } => {
+            | Fault::Interrupt { at, .. }
+            | Fault::CutBroker { at }
+            | Fault::ConnectBroker { at }
+            | Fault::Stop { at, .. } => {
                 self.schedule(self.epoch + at, Event::Fault(fault));
             }
             Fault::LoseTick { agent, number } => self.lost_ticks.push((agent, number)),
@@ -220,6 +242,7 @@ impl World {
         }
         let now = self.now;
         if let Some(coordinator) = &mut self.coordinator {
+            coordinator.follow_broker(!self.is_cut, now);
             coordinator.wake(now);
         }
         for agent in &mut self.agents {
@@ -278,9 +301,23 @@ impl World {
                 }
                 self.coordinator = Some(attached);
             }
-            Event::Fault(Fault::Stop { .. }) => {
+            Event::Fault(Fault::Stop { is_urgent, .. }) => {
                 if let Some(coordinator) = &mut self.coordinator {
-                    coordinator.stop("interrupted", false);
+                    coordinator.stop("interrupted", is_urgent);
+                }
+            }
+            Event::Fault(Fault::Interrupt { agent, .. }) => {
+                self.agents[agent].machine.interrupt(false);
+            }
+            Event::Fault(Fault::CutBroker { .. }) => self.is_cut = true,
+            Event::Fault(Fault::ConnectBroker { .. }) => {
+                self.is_cut = false;
+                let (of_coordinator, of_agents) = std::mem::take(&mut self.waiting);
+                for message in of_coordinator {
+                    self.log(&message);
+                }
+                for message in of_agents {
+                    self.log_of_agent(message);
                 }
             }
             Event::Fault(Fault::FillLog { .. }) => self.log_is_full = true,
@@ -315,7 +352,7 @@ impl World {
     }
 
     fn send(&mut self, is_live: bool, event: impl Fn() -> Event) {
-        if is_live && self.random.u32(0..100) < self.loses_live {
+        if self.is_cut || is_live && self.random.u32(0..100) < self.loses_live {
             return;
         }
         let times = 1 + u32::from(self.random.u32(0..100) < self.repeats);
@@ -383,6 +420,10 @@ impl World {
     }
 
     fn log(&mut self, message: &ToAgents) {
+        if self.is_cut {
+            self.waiting.0.push(message.clone());
+            return;
+        }
         self.log.push(message.clone());
         for agent in 0..self.agents.len() {
             if self.agents[agent].hears_run {
@@ -392,6 +433,15 @@ impl World {
                 self.schedule(at, Event::ToAgent { agent, message });
             }
         }
+    }
+
+    fn log_of_agent(&mut self, message: ToCoordinator) {
+        if self.is_cut {
+            self.waiting.1.push(message);
+            return;
+        }
+        self.log_of_agents.push(message.clone());
+        self.send(false, || Event::ToCoordinator(message.clone()));
     }
 
     fn act_of_agent(&mut self, position: usize, output: AgentOutput) {
@@ -433,8 +483,7 @@ impl World {
                     machine.unlogged("the log is full", self.now);
                     return;
                 }
-                self.log_of_agents.push(message.clone());
-                self.send(false, || Event::ToCoordinator(message.clone()));
+                self.log_of_agent(message);
             }
             AgentOutput::Begin { at_us, data } => {
                 assert_eq!(data.as_deref(), Some("data"));

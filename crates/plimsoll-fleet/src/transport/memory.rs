@@ -75,7 +75,7 @@ impl MemoryTransport {
         if self.is_connected() {
             Ok(())
         } else {
-            Err(TransportError::new(action, "the transport is cut"))
+            Err(TransportError::away(action, "the transport is cut"))
         }
     }
 
@@ -267,7 +267,7 @@ mod tests {
         let transport = MemoryTransport::default();
         transport.cut(true);
         assert!(!transport.is_connected());
-        transport.publish("a", Vec::new()).unwrap_err();
+        assert!(transport.publish("a", Vec::new()).unwrap_err().is_away);
         transport.cut(false);
         transport.publish("a", Vec::new()).unwrap();
     }

@@ -26,8 +26,12 @@ use super::{Deliver, Delivered, FleetTransport, Subscription, TransportError};
 /// How long the broker may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Attempts to append a message: the broker may be restarting.
+/// Attempts to append a message: the broker may be busy with itself.
 const APPENDS: u32 = 6;
+
+/// Time between two pings of a connection on which nothing else comes. After the third one without an answer the broker is away: a
+/// network that is cut ends no connection.
+const PING_EVERY: Duration = Duration::from_secs(3);
 
 /// Time between two attempts.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
@@ -90,6 +94,7 @@ impl NatsTransport {
             let mut options = ConnectOptions::new()
                 .name(&plan.name)
                 .connection_timeout(PATIENCE)
+                .ping_interval(PING_EVERY)
                 .request_timeout(Some(PATIENCE))
                 .subscription_capacity(CAPACITY);
             if let Some(path) = &plan.authority {
@@ -235,16 +240,22 @@ impl FleetTransport for NatsTransport {
     }
 
     fn append(&self, subject: &str, id: &str, payload: Vec<u8>) -> Result<(), TransportError> {
-        self.wait("append to the log", async {
+        const ACTION: &str = "append to the log";
+
+        self.runtime().block_on(async {
             let mut attempts = 0;
             loop {
                 attempts += 1;
                 match self.api.append(subject, id, payload.clone()).await {
-                    // The broker may be away, or not have read its streams yet.
+                    Ok(()) => return Ok(()),
+                    Err(error) if error.is_temporary() && !self.is_connected() => {
+                        return Err(TransportError::away(ACTION, error));
+                    }
+                    // The broker may not have read its streams yet.
                     Err(error) if error.is_temporary() && attempts < APPENDS => {
                         tokio::time::sleep(RETRY_AFTER).await;
                     }
-                    outcome => return outcome,
+                    Err(error) => return Err(TransportError::new(ACTION, error)),
                 }
             }
         })

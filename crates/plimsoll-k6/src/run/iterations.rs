@@ -202,6 +202,7 @@ fn part_figures(shared: &RunState, tick: &ScenarioTick<'_>, own: &Sinks) -> Part
         is_last: tick.is_last,
         scenarios: names.zip(shared.progress.counts()).collect(),
         exchanges: tick.exchanges.cloned(),
+        busiest_worker_percent: tick.busiest_worker_percent,
         ..PartFigures::of_series(shared, series)
     }
 }

@@ -51,6 +51,8 @@ pub struct PartFigures {
     pub scenarios: Vec<(String, ScenarioCounts)>,
     /// The exchanges since the last ones, if they are recorded.
     pub exchanges: Option<PartExchanges>,
+    /// The busiest worker since the last ones: share of one core in percent.
+    pub busiest_worker_percent: f64,
 }
 
 impl PartFigures {
@@ -260,6 +262,7 @@ impl ScriptUnion<'_, '_, '_> {
             recent: self.recent.as_ref(),
             points: &plimsoll_load::scenario::Points::default(),
             exchanges: None,
+            busiest_worker_percent: 0.0,
             is_last,
         });
         let registry = &self.calls.shared.registry;

@@ -59,6 +59,8 @@ impl PartStandings {
             standing.errors += failed.passes;
         }
         if length >= SHORTEST {
+            let busiest = figures.busiest_worker_percent;
+            standing.busiest_worker_percent = (busiest > 0.0).then_some(busiest);
             let count = if *has_requests {
                 requests
             } else {
@@ -133,6 +135,7 @@ mod tests {
                     Sink::Trend(Box::new(trend)),
                 ),
             ],
+            busiest_worker_percent: requests * 2.0,
             ..PartFigures::default()
         }
     }
@@ -149,6 +152,7 @@ mod tests {
         };
         assert_eq!((one.name.as_str(), one.workers), ("one", 2));
         assert_eq!((one.per_second, one.errors), (Some(25.0), 3));
+        assert!(one.is_limit() && !two.is_limit());
         let p99 = one.p99.unwrap().low().as_secs_f64();
         assert!((p99 - 0.02).abs() < 0.001, "{p99}");
         // Without requests iterations count.

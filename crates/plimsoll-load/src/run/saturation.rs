@@ -6,9 +6,6 @@ use std::time::Duration;
 
 use plimsoll_model::{Histogram, Saturation};
 
-/// A worker that uses this much of its core has no room left to be on time.
-const BUSY_PERCENT: f64 = 95.0;
-
 /// Timers later than this show in percentiles in milliseconds.
 const LATE: Duration = Duration::from_millis(1);
 
@@ -34,7 +31,7 @@ pub(crate) fn judge(
     latency: &Histogram,
     is_open: bool,
 ) -> Option<Saturation> {
-    if busiest_worker_percent >= BUSY_PERCENT {
+    if busiest_worker_percent >= Saturation::BUSY_PERCENT {
         return Some(Saturation::Cpu {
             percent: busiest_worker_percent,
         });

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use plimsoll_model::{
     Clock as _, Cost, Exchange, Histogram, LoadShape, RequestFigures, RequestNames, RunSummary,
-    Tick,
 };
 use plimsoll_wire::SystemClock;
 
 use super::part::{ExchangeSecond, FirstRequest, PartExchanges};
 use crate::conditions::{Before, RunFacts};
 use crate::part::PartReport;
+use crate::rows::Rows;
 use crate::run::collector::{Collector, Published, Second};
 use crate::run::costs::{Costs, OpenSources};
 use crate::run::progress::{Progress, ProgressReport};
@@ -332,7 +332,7 @@ pub(super) struct Recorder<'a> {
     sources: Option<Result<OpenSources, AttachError>>,
     progress: Vec<Arc<Progress>>,
     collector: Collector,
-    ticks: Vec<Tick>,
+    ticks: Rows,
     requests: Requests,
     iterations: Histogram,
     /// Iterations that were dropped until the last second.
@@ -371,7 +371,7 @@ impl<'a> Recorder<'a> {
             seconds: recording.hands_over.then(Vec::new),
             progress: (0..workers).map(|_| Arc::default()).collect(),
             collector: Collector::new(empty, workers, Duration::ZERO),
-            ticks: Vec::new(),
+            ticks: Rows::new(),
             requests: Requests::default(),
             iterations: Histogram::new(),
             dropped: 0,
@@ -562,7 +562,7 @@ impl<'a> Recorder<'a> {
             load,
             self.collector.finish(),
             Measured {
-                ticks: self.ticks,
+                ticks: self.ticks.into_ticks(),
                 window,
                 worst_worker,
                 observed,

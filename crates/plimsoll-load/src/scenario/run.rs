@@ -114,6 +114,8 @@ pub struct ScenarioTick<'a> {
     pub points: &'a Points,
     /// The exchanges since the last tick, if the recording hands them over.
     pub exchanges: Option<&'a PartExchanges>,
+    /// The busiest worker since the last tick: share of one core in percent.
+    pub busiest_worker_percent: f64,
     /// No other tick follows.
     pub is_last: bool,
 }
@@ -404,6 +406,7 @@ fn follow(
     let mut throttled_before = None;
     let mut next_tick = Duration::from_secs(1);
     let mut points = Points::default();
+    let mut busiest = 0.0_f64;
     let mut recent = run.keeps_recent.then(|| Sinks::new(run.registry.clone()));
     loop {
         match received.recv_timeout(LOOK) {
@@ -445,6 +448,7 @@ fn follow(
             Ok(Report::Ended(thread)) => {
                 generator.worst_worker = generator.worst_worker.worse(thread);
             }
+            Ok(Report::Busy(percent)) => busiest = busiest.max(percent),
             Ok(Report::Exchanges(last)) => {
                 if let Some(recorder) = recorder {
                     recorder.take_last(*last);
@@ -464,6 +468,7 @@ fn follow(
                 recent: recent.as_ref(),
                 points: &points,
                 exchanges: exchanges.as_ref(),
+                busiest_worker_percent: std::mem::take(&mut busiest),
                 is_last: false,
             });
             points = Points::default();
@@ -479,6 +484,7 @@ fn follow(
         recent: recent.as_ref(),
         points: &points,
         exchanges: exchanges.as_ref(),
+        busiest_worker_percent: busiest,
         is_last: true,
     });
     let throttled = throttled_before.zip(throttled());

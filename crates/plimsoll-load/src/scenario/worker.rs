@@ -24,7 +24,7 @@ use super::run::{Abort, Scenario, ScenarioError};
 use super::workload::{
     Iteration, IterationEnd, UserId, VirtualUsers, WorkerState, Workload, Workloads,
 };
-use crate::worker::thread_share::{ThreadMark, ThreadShare};
+use crate::worker::thread_share::{BusyMeter, ThreadMark, ThreadShare};
 
 /// How often exchanges are handed over, and how often a worker looks whether it stood still.
 const SECOND: Duration = Duration::from_secs(1);
@@ -52,6 +52,8 @@ pub(super) enum Report {
     Second(Published),
     /// What is known of exchanges beside the counts of seconds.
     Exchanges(Box<WorkerExchanges>),
+    /// The share of its core in a second, in percent.
+    Busy(f64),
     /// The share of its thread, at the end.
     Ended(ThreadShare),
 }
@@ -166,6 +168,7 @@ impl Worker {
         let mut ticks = tokio::time::interval(TICK);
         let mut has_commands = true;
         let began = ThreadMark::read(SystemClock.now());
+        let mut busy = BusyMeter::start(began.at);
         let mut seconds = interval_at(Alarm::from_std(start) + SECOND, SECOND);
         let mut standstill = StandstillWatch::new(start);
         loop {
@@ -188,6 +191,8 @@ impl Worker {
                 _ = seconds.tick() => {
                     let now = SystemClock.now();
                     let late = standstill.look(now);
+                    // If the receiver is behind, it does without.
+                    self.reports.try_send(Report::Busy(busy.look(now))).ok();
                     if let Some(exchanges) = &exchanges {
                         self.report_second(exchanges, now.saturating_duration_since(start), late);
                         if self.hands_over {

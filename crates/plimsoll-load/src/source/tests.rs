@@ -9,7 +9,9 @@ use plimsoll_wire::h1::Limits;
 use proptest::prelude::*;
 
 use super::*;
+use crate::part::RunPart;
 use crate::plan::{HttpPlan, Pacing, PlannedRequest, StatusSet, StopRule, WorkloadPlan};
+use crate::worker::{connections_of, user_index};
 
 fn feeder(text: &str, order: FeederOrder) -> Feeder {
     Feeder {
@@ -302,6 +304,37 @@ fn rows_in_each_order() {
     assert_eq!(drawn.iter().collect::<BTreeSet<_>>().len(), 3);
     assert_eq!(drawn, targets(&random, Share::ALL, 0, 60), "the same seed");
     assert_ne!(drawn, targets(&random, Share::ALL, 1, 60), "another user");
+}
+
+#[test]
+fn users_of_two_agents_have_the_rows_of_their_numbers_in_the_run() {
+    const USERS: usize = 7;
+
+    let names: Vec<_> = (0..USERS).map(|number| format!("row-{number}")).collect();
+    let text = format!("id\n{}\n", names.join("\n"));
+    let feeders = vec![feeder(&text, FeederOrder::PerUser)];
+    let plan = plan(vec![planned("/{{id}}", &feeders)], Pick::Turn, feeders);
+    // One has the first of three workers, the other the rest.
+    let parts = [(0, 1), (1, 2)].map(|(first, workers)| RunPart {
+        first,
+        workers,
+        of: 3,
+    });
+    let rows = parts.map(|part| {
+        let shares = (0..part.workers).map(|worker| part.share(worker));
+        let users = shares.flat_map(|share| {
+            let users = 0..connections_of(USERS, share);
+            users.map(move |number| (share, user_index(number, share)))
+        });
+        let rows = users.map(|(share, user)| {
+            let [first, second] = targets(&plan, share, user, 2).try_into().unwrap();
+            assert_eq!(first, second);
+            first
+        });
+        rows.collect::<Vec<_>>()
+    });
+    assert_eq!(rows[0], ["/row-0", "/row-3", "/row-6"]);
+    assert_eq!(rows[1], ["/row-1", "/row-4", "/row-2", "/row-5"]);
 }
 
 #[test]

@@ -52,6 +52,8 @@ pub struct Interval {
     pub lag: Histogram,
     /// Exchanges under way at the end.
     pub in_flight: u64,
+    /// Of the worker, or the busiest one: share of one core in percent, in the busiest second.
+    pub busiest_worker_percent: f64,
     /// Figures per request by the positions of their names: those of the whole run, in a worker's last interval.
     pub requests: Option<Box<[RequestFigures]>>,
 }
@@ -88,6 +90,7 @@ impl Interval {
             phases: [const { None }; Phase::ALL.len()],
             lag: Histogram::new(),
             in_flight: 0,
+            busiest_worker_percent: 0.0,
             requests: None,
         }
     }
@@ -231,6 +234,9 @@ impl Interval {
         }
         self.lag.merge(&other.lag);
         self.in_flight += other.in_flight;
+        self.busiest_worker_percent = self
+            .busiest_worker_percent
+            .max(other.busiest_worker_percent);
         match (&mut self.requests, &other.requests) {
             (Some(mine), Some(theirs)) => {
                 for (mine, theirs) in mine.iter_mut().zip(theirs) {
@@ -277,6 +283,7 @@ impl Interval {
         }
         self.lag.clear();
         self.in_flight = 0;
+        self.busiest_worker_percent = 0.0;
         self.requests = None;
     }
 

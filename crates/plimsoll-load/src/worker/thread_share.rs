@@ -25,14 +25,46 @@ impl ThreadMark {
 
     /// The share since `earlier`, without stalls.
     pub(crate) fn since(self, earlier: Self) -> ThreadShare {
-        let wall = self.at.saturating_duration_since(earlier.at).as_secs_f64();
-        let used = self.cpu.saturating_sub(earlier.cpu).as_secs_f64();
+        let used = self.cpu.saturating_sub(earlier.cpu);
         let delays = self.run_delay.zip(earlier.run_delay);
         ThreadShare {
-            cpu_percent: if wall > 0.0 { used / wall * 100.0 } else { 0.0 },
+            cpu_percent: percent(used, self.at.saturating_duration_since(earlier.at)),
             run_delay: delays.map(|(now, before)| now.saturating_sub(before)),
             stalls: Stalls::default(),
         }
+    }
+}
+
+/// The share of a core that the calling thread uses from one look to the next.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BusyMeter {
+    at: Instant,
+    cpu: Duration,
+}
+
+impl BusyMeter {
+    /// Begins now.
+    pub(crate) fn start(now: Instant) -> Self {
+        Self {
+            at: now,
+            cpu: cpu_time::of_this_thread(),
+        }
+    }
+
+    /// The share since the last look, in percent.
+    pub(crate) fn look(&mut self, now: Instant) -> f64 {
+        let before = std::mem::replace(self, Self::start(now));
+        let used = self.cpu.saturating_sub(before.cpu);
+        percent(used, now.saturating_duration_since(before.at))
+    }
+}
+
+/// Processor time as a share of the time in which it was used.
+fn percent(used: Duration, within: Duration) -> f64 {
+    if within.is_zero() {
+        0.0
+    } else {
+        used.as_secs_f64() / within.as_secs_f64() * 100.0
     }
 }
 
@@ -70,7 +102,26 @@ impl ThreadShare {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_model::Clock as _;
+    use plimsoll_wire::SystemClock;
+
     use super::*;
+
+    #[test]
+    fn a_meter_has_the_share_since_its_last_look() {
+        let begun = SystemClock.now();
+        let mut meter = BusyMeter::start(begun);
+        let before = cpu_time::of_this_thread();
+        while cpu_time::of_this_thread() < before + Duration::from_millis(20) {
+            std::hint::spin_loop();
+        }
+        // What was used is 20 ms or a little more, and the times are those that it is given.
+        let busy = meter.look(begun + Duration::from_millis(200));
+        assert!((10.0..50.0).contains(&busy), "{busy}");
+        let idle = meter.look(begun + Duration::from_millis(200) + Duration::from_hours(1));
+        assert!(idle < 1.0, "{idle}");
+        assert!(meter.look(begun).abs() < f64::EPSILON);
+    }
 
     fn stalls(late: &[u64]) -> ThreadShare {
         let mut share = ThreadShare::default();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Bounded, Counts, Times};
+use crate::{Bounded, Counts, Saturation, Times};
 
 /// What one agent of a fleet contributed to a run.
 #[derive(Debug, Clone, Default)]
@@ -53,8 +53,18 @@ pub struct AgentStanding {
     pub p99: Option<Bounded<Duration>>,
     /// By how much it started requests late in its last tick although connections were free: the 99th percentile.
     pub lag_p99: Option<Duration>,
+    /// Its busiest worker in its last tick: share of one core in percent; `None` if that is not measured.
+    pub busiest_worker_percent: Option<f64>,
     /// Whether nothing more comes of it.
     pub is_over: bool,
     /// Whether it is over before its last tick: its figures are incomplete.
     pub is_lost: bool,
+}
+
+impl AgentStanding {
+    /// Whether a worker of it uses all of its core: it is the limit of its part, and not the target.
+    pub fn is_limit(&self) -> bool {
+        let busiest = self.busiest_worker_percent;
+        busiest.is_some_and(|percent| percent >= Saturation::BUSY_PERCENT)
+    }
 }

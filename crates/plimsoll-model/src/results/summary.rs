@@ -537,6 +537,60 @@ pub struct Tick {
     pub phases: [Duration; Phase::ALL.len()],
 }
 
+impl Tick {
+    /// Puts the row behind this one together with it: counts are added. Percentiles of both lie between those of the two, which
+    /// is all that is known of them; the maximum is the larger one.
+    pub fn merge(&mut self, later: &Self) {
+        let (own, theirs) = (self.ok as f64, later.ok as f64);
+        for (mine, other) in self.phases.iter_mut().zip(later.phases) {
+            // They are times per complete response.
+            let sum = mine.as_secs_f64() * own + other.as_secs_f64() * theirs;
+            *mine = Duration::try_from_secs_f64(sum / (own + theirs)).unwrap_or_default();
+        }
+        for (mine, other) in [
+            (&mut self.p50, later.p50),
+            (&mut self.p90, later.p90),
+            (&mut self.p99, later.p99),
+            (&mut self.p99_9, later.p99_9),
+        ] {
+            *mine = joined(*mine, other, Duration::min);
+        }
+        self.max = joined(self.max, later.max, Duration::max);
+        for bucket in &later.spread {
+            match self
+                .spread
+                .binary_search_by_key(&bucket.up_to, |it| it.up_to)
+            {
+                Ok(position) => self.spread[position].count += bucket.count,
+                Err(position) => self.spread.insert(position, *bucket),
+            }
+        }
+        self.at = later.at;
+        self.length += later.length;
+        self.warm_up &= later.warm_up;
+        self.grace &= later.grace;
+        self.ok += later.ok;
+        self.failed += later.failed;
+        self.other_errors += later.other_errors;
+        self.events += later.events;
+        self.bytes_received += later.bytes_received;
+        self.in_flight = later.in_flight;
+    }
+}
+
+/// A figure of two rows: its lower bound is what `low` makes of theirs, its upper bound the larger one.
+fn joined(
+    one: Option<Bounded<Duration>>,
+    other: Option<Bounded<Duration>>,
+    low: fn(Duration, Duration) -> Duration,
+) -> Option<Bounded<Duration>> {
+    let (Some(a), Some(b)) = (one, other) else {
+        return one.or(other);
+    };
+    let high = a.high().zip(b.high()).map(|(a, b)| a.max(b));
+    Some(Bounded::between(low(a.low(), b.low()), high))
+}
+
 /// The state of a run at one moment; counts are those of the measured window until then, as far as
 /// the workers have reported them: they do so fifty times a second.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -700,6 +754,9 @@ pub enum Saturation {
 }
 
 impl Saturation {
+    /// A worker that uses this share of its core, in percent, has no room left to be on time.
+    pub const BUSY_PERCENT: f64 = 95.0;
+
     /// The name used in JSON.
     pub const fn name(&self) -> &'static str {
         match self {

@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use plimsoll_testkit::{NatsServer, Origin, eventually};
 use rustix::process::{Pid, Signal, kill_process};
@@ -12,10 +12,103 @@ use serde_json::Value;
 
 use crate::plimsoll::{CommandOutput, command, plimsoll};
 
+/// Lines of a program, as they come.
+struct Lines {
+    lines: Arc<Mutex<Vec<String>>>,
+    reading: JoinHandle<()>,
+}
+
+impl Lines {
+    fn read(stderr: ChildStderr) -> Self {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let said = Arc::clone(&lines);
+        let reading = thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                said.lock().unwrap().push(line);
+            }
+        });
+        Self { lines, reading }
+    }
+
+    fn find(&self, text: &str) -> Option<String> {
+        let lines = self.lines.lock().unwrap();
+        lines.iter().find(|line| line.contains(text)).cloned()
+    }
+
+    /// All of them, once the program has ended.
+    fn all(self) -> String {
+        self.reading.join().unwrap();
+        let lines = self.lines.lock().unwrap();
+        lines.join("\n")
+    }
+}
+
+/// A coordinator that goes on beside the test.
+pub(crate) struct RunProcess {
+    child: Child,
+    lines: Lines,
+}
+
+impl RunProcess {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = Lines::read(child.stderr.take().unwrap());
+        Self { child, lines }
+    }
+
+    /// Waits until it has said so.
+    #[track_caller]
+    pub(crate) fn says(&self, text: &str) {
+        eventually(|| self.lines.find(text).is_some());
+    }
+
+    /// The name of its run.
+    pub(crate) fn name(&self) -> String {
+        self.says(" waits up to ");
+        let line = self.lines.find(" waits up to ").unwrap();
+        let (before, _) = line.split_once(" waits up to ").unwrap();
+        before.rsplit(' ').next().unwrap().to_owned()
+    }
+
+    pub(crate) fn interrupt(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+    }
+
+    /// Signals until it has ended: two that come at once are one.
+    #[track_caller]
+    pub(crate) fn interrupt_to_the_end(&mut self) {
+        eventually(|| {
+            self.interrupt();
+            self.child.try_wait().unwrap().is_some()
+        });
+    }
+
+    /// Kills it; returns the name of its run.
+    pub(crate) fn kill(mut self) -> String {
+        let name = self.name();
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        name
+    }
+
+    /// Waits for its end.
+    pub(crate) fn end(self) -> CommandOutput {
+        let output = self.child.wait_with_output().unwrap();
+        CommandOutput {
+            stderr: self.lines.all(),
+            ..CommandOutput::from_output(output)
+        }
+    }
+}
+
 /// An agent that ends with the test, and what it has said.
 pub(crate) struct AgentProcess {
     child: Child,
-    lines: Arc<Mutex<Vec<String>>>,
+    lines: Lines,
 }
 
 impl AgentProcess {
@@ -24,19 +117,17 @@ impl AgentProcess {
         let mut arguments = vec!["agent", "--nats", &url, "--name", name, "--cores", "2"];
         arguments.extend(flags);
         let mut child = command(&arguments).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = Arc::new(Mutex::new(Vec::new()));
-        let (stderr, said) = (child.stderr.take().unwrap(), Arc::clone(&lines));
-        thread::spawn(move || {
-            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                said.lock().unwrap().push(line);
-            }
-        });
+        let lines = Lines::read(child.stderr.take().unwrap());
         Self { child, lines }
     }
 
     pub(crate) fn has_said(&self, text: &str) -> bool {
-        let lines = self.lines.lock().unwrap();
-        lines.iter().any(|line| line.contains(text))
+        self.lines.find(text).is_some()
+    }
+
+    /// Its exit code, once it has ended.
+    pub(crate) fn code(&mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
     }
 
     pub(crate) fn waits(self) -> Self {
@@ -390,6 +481,30 @@ fn rows_that_are_used_once_are_used_once_over_all_agents() {
 }
 
 #[test]
+fn each_user_of_all_agents_keeps_a_row_of_its_own() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let _agents = agents(&server, &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let rows = folder.path().join("rows.csv");
+    let names: Vec<_> = (0..7).map(|number| format!("row-{number}")).collect();
+    fs::write(&rows, format!("name\n{}\n", names.join("\n"))).unwrap();
+    let rows = rows.to_string_lossy().into_owned();
+    let flags = ["--json", "--feeder", &rows, "--feeder-order", "per-user"];
+    let flags = [&flags[..], &["-c", "7", "-z", "2s", "--think", "100ms"]].concat();
+    let summary = run(&server, &flags, &origin.url("/{{name}}")).exits(0);
+    let ok = summary.json()["counts"]["ok"].as_u64();
+    // Each row is that of one user: with numbers of its own, an agent would use the first ones alone.
+    let heads = origin.heads().concat();
+    let counts = names
+        .iter()
+        .map(|name| heads.matches(name.as_str()).count());
+    let counts: Vec<_> = counts.collect();
+    assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
+    assert_eq!(Some(counts.iter().sum::<usize>() as u64), ok);
+}
+
+#[test]
 fn ctrl_c_ends_all_agents_and_prints_what_they_counted() {
     let server = NatsServer::start();
     let origin = Origin::hello();
@@ -454,25 +569,18 @@ fn a_broker_that_restarts_in_the_middle_loses_nothing() {
 
 /// Starts a run, and kills its coordinator in the middle. Returns the name of the run.
 fn abandoned(server: &NatsServer, origin: &Origin, flags: &[&str]) -> String {
-    let (broker, url) = (server.url(), origin.url("/"));
-    let mut child = command(&fleet(&broker, flags, &url))
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let run = lines.find_map(|line| {
-        let line = line.unwrap();
-        let rest = line.strip_prefix("run ")?;
-        Some(rest.split(' ').next()?.to_owned())
-    });
+    let run = begin(server, flags, origin);
     eventually(|| origin.requests() >= 300);
-    child.kill().unwrap();
-    child.wait().unwrap();
-    run.unwrap()
+    run.kill()
 }
 
-fn attach(server: &NatsServer, run: &str) -> CommandOutput {
+/// A run over two agents that goes on beside the test.
+pub(crate) fn begin(server: &NatsServer, flags: &[&str], origin: &Origin) -> RunProcess {
+    let (broker, url) = (server.url(), origin.url("/"));
+    RunProcess::start(&mut command(&fleet(&broker, flags, &url)))
+}
+
+pub(crate) fn attach(server: &NatsServer, run: &str) -> CommandOutput {
     let url = server.url();
     plimsoll(&[
         "load", "--fleet", &url, "--attach", run, "--no-tui", "--json",

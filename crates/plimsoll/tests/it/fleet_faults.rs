@@ -1,4 +1,4 @@
-//! Agents that are stopped, or killed at other moments than the middle of a run.
+//! Agents that are stopped, or killed at other moments than the middle of a run, or ended by a signal; and runs that are kept.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -6,7 +6,7 @@ use std::process::Stdio;
 use plimsoll_testkit::{NatsServer, Origin, eventually};
 use rustix::process::Signal;
 
-use crate::fleet::{AgentProcess, agents, fleet, is_clean};
+use crate::fleet::{AgentProcess, agents, attach, begin, fleet, is_clean};
 use crate::plimsoll::{CommandOutput, command};
 
 #[test]
@@ -113,4 +113,110 @@ fn an_agent_that_is_lost_near_the_end_makes_the_run_incomplete() {
         agents[1].signal(Signal::CONT);
         eventually(|| is_clean(&server));
     }
+}
+
+#[test]
+fn the_others_go_on_without_a_lost_agent_and_the_run_is_incomplete() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let agents = agents(&server, &[]);
+    let flags = [
+        "--json",
+        "-q",
+        "200",
+        "-z",
+        "8s",
+        "--agent-timeout",
+        "3s",
+        "--on-agent-loss",
+        "continue",
+    ];
+    let run = begin(&server, &flags, &origin);
+    eventually(|| origin.requests() >= 300);
+    agents[1].signal(Signal::KILL);
+    let output = run.end().exits(4);
+    let line = "agent two is lost: nothing was heard of it for 3s; the others go on";
+    assert!(output.stderr.contains(line), "{output}");
+    let summary = output.json();
+    // The other one has made its own share, and nothing of the lost one's.
+    assert_eq!(summary["agents"][0]["started"], 800);
+    assert_eq!(summary["agents"][0]["problem"], serde_json::Value::Null);
+    assert_eq!(
+        summary["agents"][1]["problem"],
+        "nothing was heard of it for 3s"
+    );
+    let counted = summary["counts"]["started"].as_u64().unwrap();
+    let made = origin.requests();
+    assert!(
+        counted > 800 && counted <= made && made < 1600,
+        "{counted} of {made}"
+    );
+    let warnings = summary["conditions"]["warnings"].to_string();
+    assert!(warnings.contains("incomplete: agent two"), "{warnings}");
+    eventually(|| is_clean(&server));
+}
+
+#[test]
+fn an_agent_that_a_signal_ends_is_named_and_its_figures_are_whole() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let server = NatsServer::start();
+        let origin = Origin::hello();
+        let mut agents = agents(&server, &[]);
+        let run = begin(&server, &["--json", "-q", "200", "-z", "60s"], &origin);
+        eventually(|| origin.requests() >= 300);
+        agents[1].signal(signal);
+        assert_eq!(agents[1].code(), Some(130));
+        let output = run.end().exits(4);
+        let line = "agent two is lost: it was ended by a signal; the run ends";
+        assert!(output.stderr.contains(line), "{output}");
+        let summary = output.json();
+        // It has finished what it had begun, and said so.
+        let made = origin.requests();
+        assert_eq!(summary["counts"]["ok"], made);
+        assert!(made < 60 * 200, "{made}");
+        assert_eq!(summary["agents"][1]["problem"], "it was ended by a signal");
+        let first = summary["conditions"]["warnings"][0].as_str();
+        assert_eq!(
+            first,
+            Some("incomplete: agent two: it was ended by a signal")
+        );
+        eventually(|| is_clean(&server));
+    }
+}
+
+#[test]
+fn a_run_that_is_kept_is_reported_again() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let _agents = agents(&server, &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let body = folder.path().join("body");
+    std::fs::write(&body, "hello").unwrap();
+    let body = body.to_string_lossy();
+    let flags = ["--json", "-n", "300", "-c", "4", "-D", &body, "--keep"];
+    let run = begin(&server, &flags, &origin);
+    let name = run.name();
+    let output = run.end().exits(0);
+    assert!(
+        output.stderr.contains("stay on the broker for a day"),
+        "{output}"
+    );
+    let (first, [log, files]) = (
+        output.json(),
+        ["", "-files"].map(|end| format!("plimsoll-{name}{end}")),
+    );
+    let mut kept: Vec<_> = server.streams();
+    kept.sort();
+    let kept: Vec<_> = kept
+        .iter()
+        .map(|it| it.file_name().unwrap().to_str())
+        .collect();
+    assert_eq!(kept, [Some(&*log), Some(&*files)]);
+    let again = attach(&server, &name).exits(0).json();
+    for part in ["counts", "statuses", "agents"] {
+        assert_eq!(again[part], first[part], "{part}");
+    }
+    assert_eq!(origin.requests(), 300);
+    // It was to be kept once.
+    eventually(|| is_clean(&server));
 }

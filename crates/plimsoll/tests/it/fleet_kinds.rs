@@ -7,7 +7,7 @@ use std::{fs, thread};
 use plimsoll_testkit::{NatsServer, Origin, WebSocketOrigin, eventually};
 
 use crate::events::EventServer;
-use crate::fleet::{agents, is_clean, run};
+use crate::fleet::{RunProcess, agents, is_clean, run};
 use crate::plimsoll::{CommandOutput, plimsoll, run as finish};
 use crate::tonic_server::{Reflection, TonicServer};
 
@@ -137,7 +137,7 @@ fn stages_of_both_are_those_of_one_run() {
 }
 
 /// `plimsoll loadtest` over two agents, with its variables unset.
-fn loadtest(server: &NatsServer, flags: &[&str]) -> std::process::Command {
+pub(crate) fn loadtest(server: &NatsServer, flags: &[&str]) -> std::process::Command {
     let url = server.url();
     let mut arguments = vec!["loadtest", "--fleet", &url, "--agents", "2"];
     arguments.extend(["--most-spread", "5s", "--ramp-up", "200ms"]);
@@ -226,6 +226,82 @@ fn a_loadtest_that_loses_an_agent_is_incomplete_and_keeps_what_it_had() {
     assert_eq!(summary["agents"][1]["late_us"], serde_json::Value::Null);
     // The one that is left waits for the next run.
     eventually(|| one.has_said("has left the run"));
+    eventually(|| is_clean(&server));
+}
+
+/// Goes on with a run of `loadtest`.
+fn attach_loadtest(server: &NatsServer, name: &str) -> CommandOutput {
+    let url = server.url();
+    let arguments = ["loadtest", "--fleet", &url, "--attach", name, "--json"];
+    finish(&mut crate::loadtest::without_variables(
+        crate::plimsoll::command(&arguments),
+    ))
+}
+
+#[test]
+fn a_loadtest_whose_coordinator_was_killed_is_attached_again_and_whole() {
+    let server = NatsServer::start();
+    let _agents = agents(&server, &[]);
+    let run = RunProcess::start(&mut loadtest(&server, &["-c", "20", "-z", "6s"]));
+    run.says("/s  two ");
+    let name = run.kill();
+    let output = attach_loadtest(&server, &name).exits(0);
+    let summary = crate::loadtest::document(&output, 100);
+    assert_eq!(summary["shape"]["workers"], 20);
+    // The seconds before it are there too.
+    let at = summary["ticks"][0]["at_us"].as_f64().unwrap();
+    assert!((at - 1e6).abs() < 0.5e6, "{at}");
+    for agent in summary["agents"].as_array().unwrap() {
+        assert_eq!(agent["problem"], serde_json::Value::Null);
+        assert_eq!(agent["workers"], 10);
+    }
+    eventually(|| is_clean(&server));
+    let output = attach_loadtest(&server, &name).exits(3);
+    assert!(output.stderr.contains("has no run"), "{output}");
+}
+
+#[test]
+fn ctrl_c_ends_a_loadtest_on_all_agents() {
+    let server = NatsServer::start();
+    let agents = agents(&server, &[]);
+    let flags = ["--json", "-c", "20", "-z", "60s"];
+    let run = RunProcess::start(&mut loadtest(&server, &flags));
+    run.says("/s  two ");
+    run.interrupt();
+    let summary = run.end().exits(130).json();
+    assert_eq!(summary["interrupted"], true);
+    let cautions = summary["cautions"].to_string();
+    assert!(!cautions.contains("incomplete"), "{cautions}");
+    let count = |name: &str| summary["counts"][name].as_u64().unwrap();
+    assert!(count("ok") > 20, "{summary}");
+    assert_eq!(
+        count("started"),
+        count("ok") + count("failed") + count("aborted")
+    );
+    for agent in summary["agents"].as_array().unwrap() {
+        assert_eq!(agent["problem"], serde_json::Value::Null);
+    }
+    eventually(|| agents.iter().all(|agent| agent.has_said("the run is over")));
+    eventually(|| is_clean(&server));
+}
+
+#[test]
+fn a_loadtest_that_is_kept_is_reported_again() {
+    let server = NatsServer::start();
+    let _agents = agents(&server, &[]);
+    let flags = ["--json", "-c", "20", "-z", "1s", "--keep"];
+    let run = RunProcess::start(&mut loadtest(&server, &flags));
+    let name = run.name();
+    let output = run.end().exits(0);
+    assert!(
+        output.stderr.contains("stay on the broker for a day"),
+        "{output}"
+    );
+    assert!(!is_clean(&server));
+    let again = attach_loadtest(&server, &name).exits(0).json();
+    for part in ["counts", "latency", "agents"] {
+        assert_eq!(again[part], output.json()[part], "{part}");
+    }
     eventually(|| is_clean(&server));
 }
 

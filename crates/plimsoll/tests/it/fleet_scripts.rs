@@ -1,14 +1,13 @@
 //! k6 scripts by `plimsoll load --fleet`: the agents' iterations are those of one run, and everything else happens once.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
 use plimsoll_testkit::{NatsServer, Origin, eventually};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::fleet::{agents, is_clean};
+use crate::fleet::{AgentProcess, RunProcess, agents, is_clean};
 use crate::plimsoll::{CommandOutput, command, run};
 
 const SCRIPT: &str = r"
@@ -416,22 +415,9 @@ export default function () { http.get(`${__ENV.BASE}/`); }
 
 /// Starts a script, and kills its coordinator in the middle. Returns the name of the run.
 fn abandoned(server: &NatsServer, origin: &Origin, folder: &tempfile::TempDir) -> String {
-    let mut child = load(server, origin, folder)
-        .args(["--out", "first"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let run = lines.find_map(|line| {
-        let line = line.unwrap();
-        let (before, _) = line.split_once(" waits up to ")?;
-        Some(before.rsplit(' ').next()?.to_owned())
-    });
+    let run = RunProcess::start(load(server, origin, folder).args(["--out", "first"]));
     eventually(|| origin.requests() >= 100);
-    child.kill().unwrap();
-    child.wait().unwrap();
-    run.unwrap()
+    run.kill()
 }
 
 const ABANDONED: &str = r"
@@ -498,6 +484,164 @@ fn a_script_whose_coordinator_was_killed_is_attached_again_and_whole() {
         let output = run(&mut again).exits(3);
         assert!(output.stderr.contains("has no run"), "{output}");
     }
+}
+
+#[test]
+fn a_script_is_attached_too_late_where_its_agents_have_stopped() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let agents = agents(&server, &["--orphan-timeout", "5s"]);
+    let script = ABANDONED.replace("__ENV.LIMIT", "'count>1'");
+    let get = "http.get(`${__ENV.BASE}/teardown-${data.word}`)";
+    let script = script.replace(get, "console.log(`torn down ${data.word}`)");
+    let folder = folder(&script.replace("'6s'", "'60s'"));
+    let name = abandoned(&server, &origin, &folder);
+    let has_left = |agent: &AgentProcess| agent.has_said("has left the run");
+    eventually(|| agents.iter().all(has_left));
+    let url = server.url();
+    let mut attach = command(&["load", "--fleet", &url, "--attach", &name]);
+    let output = run(attach.current_dir(folder.path())).exits(4);
+    let made = origin.requests();
+    // Those that were under way when they stopped are in no figure: one of each virtual user at most.
+    let counted = summary_of(&output);
+    assert!(
+        counted <= made && counted + 10 >= made,
+        "{counted} of {made}"
+    );
+    assert_eq!(
+        output.stderr.matches("torn down hello").count(),
+        1,
+        "{output}"
+    );
+    for agent in ["one", "two"] {
+        let line =
+            format!("incomplete: agent {agent}: nothing was heard of the coordinator for 5s");
+        assert!(output.stderr.contains(&line), "no {line} in {output}");
+    }
+    eventually(|| is_clean(&server));
+}
+
+/// Iterations a second for as long as nothing ends them; the summary has the number of requests.
+const LONG: &str = r"
+import http from 'k6/http';
+export const options = {
+  scenarios: { rate: { executor: 'constant-arrival-rate', rate: 100, duration: '60s', preAllocatedVUs: 6 } },
+};
+export default function () { http.get(`${__ENV.BASE}/`); }
+export function teardown() { console.log('torn down'); }
+export function handleSummary(data) {
+  return { stdout: `summary ${data.metrics.http_reqs.values.count}\n` };
+}
+";
+
+/// The number of requests in its summary, which is printed once.
+fn summary_of(output: &CommandOutput) -> u64 {
+    let lines = output.stdout.lines();
+    let summaries: Vec<_> = lines.filter_map(|it| it.strip_prefix("summary ")).collect();
+    let [summary] = summaries[..] else {
+        panic!("{output}");
+    };
+    let number = summary.trim_start_matches('[').split(',').next();
+    number.unwrap().parse().unwrap()
+}
+
+#[test]
+fn ctrl_c_ends_a_script_on_all_agents_and_its_summary_has_all_of_it() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let agents = agents(&server, &[]);
+    let folder = folder(LONG);
+    let running = RunProcess::start(&mut load(&server, &origin, &folder));
+    eventually(|| origin.requests() >= 200);
+    running.interrupt();
+    let output = running.end().exits(105);
+    let made = origin.requests();
+    assert!(made < 6000, "{made}");
+    // A signal interrupts iterations: a request of each virtual user may have been under way.
+    let counted = summary_of(&output);
+    assert!(
+        counted <= made && counted + 6 >= made,
+        "{counted} of {made}"
+    );
+    assert_eq!(output.stderr.matches("torn down").count(), 1, "{output}");
+    assert!(output.stderr.contains("stopped by a signal"), "{output}");
+    assert!(!output.stderr.contains("incomplete"), "{output}");
+    eventually(|| agents.iter().all(|agent| agent.has_said("the run is over")));
+    eventually(|| is_clean(&server));
+}
+
+#[test]
+fn a_second_ctrl_c_waits_for_no_iteration() {
+    let server = NatsServer::start();
+    let origin = Origin::silent();
+    let agents = agents(&server, &[]);
+    let script = r"
+import http from 'k6/http';
+export const options = { vus: 4, duration: '60s' };
+export default function () { http.get(`${__ENV.BASE}/`, { timeout: '600s' }); }
+export function handleSummary(data) {
+  return { stdout: `summary ${data.metrics.iterations ? 'whole' : 'none'}\n` };
+}
+";
+    let folder = folder(script);
+    let mut running = RunProcess::start(&mut load(&server, &origin, &folder));
+    eventually(|| origin.open_connections() >= 4);
+    running.interrupt_to_the_end();
+    let output = running.end().exits(105);
+    assert!(output.stdout.contains("summary none\n"), "{output}");
+    eventually(|| {
+        agents
+            .iter()
+            .all(|agent| agent.has_said("has left the run"))
+    });
+    eventually(|| is_clean(&server));
+}
+
+#[test]
+fn a_broker_that_restarts_in_the_middle_of_a_script_loses_nothing() {
+    let mut server = NatsServer::start();
+    let origin = Origin::hello();
+    let _agents = agents(&server, &["--orphan-timeout", "60s"]);
+    let folder = folder(&LONG.replace("'60s'", "'8s'"));
+    let running = RunProcess::start(&mut load(&server, &origin, &folder));
+    eventually(|| origin.requests() >= 200);
+    server.stop();
+    running.says("the broker is away; the run waits for it for up to 30s");
+    server.resume();
+    running.says("the broker is back after");
+    let output = running.end().exits(0);
+    let made = origin.requests();
+    assert_eq!(summary_of(&output), made, "{output}");
+    assert!(!output.stderr.contains("incomplete"), "{output}");
+    eventually(|| is_clean(&server));
+}
+
+#[test]
+fn a_broker_that_stays_away_leaves_a_script_its_summary() {
+    let mut server = NatsServer::start();
+    let origin = Origin::hello();
+    let agents = agents(&server, &["--orphan-timeout", "5s"]);
+    let folder = folder(LONG);
+    let running =
+        RunProcess::start(load(&server, &origin, &folder).args(["--broker-timeout", "2s"]));
+    eventually(|| origin.requests() >= 400);
+    server.stop();
+    let output = running.end().exits(4);
+    let counted = summary_of(&output);
+    assert!(counted > 0 && counted <= origin.requests(), "{counted}");
+    assert_eq!(output.stderr.matches("torn down").count(), 1, "{output}");
+    for line in [
+        "the run ends with what was counted: the broker was away for 2s",
+        "incomplete: agent one: the broker was away for 2s",
+        "stay on the broker for a day: cannot delete the log: the broker is away",
+    ] {
+        assert!(output.stderr.contains(line), "no {line} in {output}");
+    }
+    eventually(|| {
+        agents
+            .iter()
+            .all(|agent| agent.has_said("has left the run"))
+    });
 }
 
 #[test]

@@ -83,6 +83,9 @@ mod dashboard;
 mod fleet;
 
 #[cfg(feature = "fleet")]
+mod fleet_broker;
+
+#[cfg(feature = "fleet")]
 mod fleet_faults;
 
 #[cfg(feature = "fleet")]

@@ -16,6 +16,8 @@ pub(super) struct AgentCells {
     pub(super) p99: String,
     /// How late it starts requests.
     pub(super) lag: String,
+    /// Its busiest worker.
+    pub(super) busiest: String,
     /// Empty as long as it makes its part.
     pub(super) state: &'static str,
 }
@@ -32,9 +34,13 @@ impl AgentCells {
                 .lag_p99
                 .filter(|lag| !lag.is_zero())
                 .map_or_else(nothing, time),
+            busiest: agent
+                .busiest_worker_percent
+                .map_or_else(nothing, |percent| format!("{percent:.0} %")),
             state: match agent {
                 AgentStanding { is_lost: true, .. } => "lost",
                 AgentStanding { is_over: true, .. } => "ended",
+                agent if agent.is_limit() => "limit",
                 AgentStanding {
                     lag_p99: Some(lag), ..
                 } if *lag >= LAG => "starts late",
@@ -51,6 +57,7 @@ pub(super) fn table(agents: &[AgentStanding]) -> ExtraTable {
         "per second",
         "errors",
         "p99",
+        "busiest",
         "starts late",
         "state",
     ];
@@ -61,6 +68,7 @@ pub(super) fn table(agents: &[AgentStanding]) -> ExtraTable {
             cells.rate,
             cells.errors,
             cells.p99,
+            cells.busiest,
             cells.lag,
             cells.state.to_owned(),
         ]

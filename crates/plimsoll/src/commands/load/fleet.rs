@@ -213,12 +213,16 @@ fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
     // The terminal is taken over once there is something to see.
     let live = RefCell::new(None);
     let mut on_note = |note: &Note| {
-        if let Note::Starting { .. } | Note::Attached { .. } = note {
-            let mut live = live.borrow_mut();
-            terminal::log_line(&show::note(note));
-            *live = Some(Live::new(args, &plan, &interrupt));
-        } else if live.borrow().is_none() || !output::takes_screen(args) {
-            terminal::log_line(&show::note(note));
+        let text = show::note(note);
+        let mut live = live.borrow_mut();
+        match (note, &mut *live) {
+            (Note::Starting { .. } | Note::Attached { .. }, live) => {
+                terminal::log_line(&text);
+                *live = Some(Live::new(args, &plan, &interrupt));
+            }
+            (Note::BrokerBack { .. }, Some(live)) => live.note(&text, false),
+            (_, Some(live)) => live.note(&text, true),
+            (_, None) => terminal::log_line(&text),
         }
     };
     let mut on_tick = |standing: &Standing<'_>, agents: &[AgentStanding]| {
@@ -287,10 +291,7 @@ fn make(args: &Args, url: &str, job: Job) -> Result<Exit, Failed> {
         series.append(summary)?;
     }
     terminal::print_warnings(&push.finish(summary));
-    if fleet.keep {
-        let kept = format!("the log and the files of the run stay on the broker: plimsoll-{run}");
-        terminal::print_notes(&[Problem::with("--keep", kept)]);
-    }
+    terminal::print_notes(&show::kept(fleet, &run, &outcome));
     Ok(match verdict(summary) {
         Exit::Interrupted => Exit::Interrupted,
         _ if !incomplete.is_empty() => Exit::Incomplete,
@@ -374,6 +375,7 @@ pub(crate) fn fleet_plan(args: &FleetArgs, agents: usize, connections: usize) ->
         agent_wait: args.agent_wait,
         ready_wait: flags::READY_WAIT,
         agent_timeout: args.agent_timeout,
+        broker_timeout: args.broker_timeout,
         goes_on_without: args.on_agent_loss == OnAgentLoss::Continue,
         most_spread: args.most_spread,
         connections,

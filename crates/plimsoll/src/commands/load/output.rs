@@ -95,6 +95,21 @@ impl Live {
         }
     }
 
+    /// Says what has happened beside the figures.
+    ///
+    /// - `stays`: whether it is to be read until something else is said.
+    #[cfg(feature = "fleet")]
+    pub(super) fn note(&mut self, text: &str, stays: bool) {
+        match self {
+            Self::Screen(screen) => screen.note(stays.then(|| text.to_owned())),
+            Self::Line(_) => {
+                terminal::overwrite_line("");
+                terminal::log_line(text);
+            }
+            Self::Log { .. } => terminal::log_line(text),
+        }
+    }
+
     /// Leaves the terminal as it was.
     pub(super) fn end(self) {
         if let Self::Line(_) = self {

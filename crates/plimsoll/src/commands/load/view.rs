@@ -68,6 +68,8 @@ pub(super) struct View {
     target: Option<ResourceSample>,
     cost: Option<Cost>,
     agents: Vec<AgentStanding>,
+    /// What has happened beside the figures.
+    note: Option<String>,
 }
 
 impl View {
@@ -213,7 +215,11 @@ impl View {
         } else {
             "q stops and prints the summary"
         };
-        frame.render_widget(Line::from(hint).dark_gray(), keys);
+        let last = match &self.note {
+            Some(note) if !self.is_stopping => Line::from(note.as_str()).yellow(),
+            _ => Line::from(hint).dark_gray(),
+        };
+        frame.render_widget(last, keys);
     }
 
     /// On a terminal that is too small for boxes: the principal figures, one a line.
@@ -462,6 +468,13 @@ impl Screen {
         view.update(standing);
         view.update_agents(agents);
         drop(view);
+        self.shared.is_stale.store(true, Ordering::Release);
+    }
+
+    /// Shows a line below the figures, in place of the one before.
+    #[cfg(feature = "fleet")]
+    pub(super) fn note(&self, note: Option<String>) {
+        lock(&self.shared.view).note = note;
         self.shared.is_stale.store(true, Ordering::Release);
     }
 }

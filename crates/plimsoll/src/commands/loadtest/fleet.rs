@@ -170,10 +170,7 @@ fn make(args: &Args, url: &str, job: Job, interrupt: &Arc<Interrupt>) -> Result<
     let end = end.expect("a run that ended has started");
     let summary = summary(&harness, end, lines.into_ticks(), interrupt.is_set());
     print(args, &summary)?;
-    if fleet.keep {
-        let kept = format!("the log of the run stays on the broker: plimsoll-{run}");
-        terminal::print_notes(&[Problem::with("--keep", kept)]);
-    }
+    terminal::print_notes(&show::kept(fleet, &run, &outcome));
     Ok(match verdict(&summary) {
         Exit::Interrupted => Exit::Interrupted,
         _ if !outcome.incomplete().is_empty() => Exit::Incomplete,

@@ -53,7 +53,12 @@ pub(crate) struct FleetArgs {
     #[arg(long, value_name = "TIME", value_parser = number::positive_duration, default_value = "10s", requires = "fleet")]
     pub(crate) agent_timeout: Duration,
 
-    /// What to do when an agent is lost; the result is incomplete either way
+    /// End the run with what was counted when the broker is away for longer than this
+    // Agents stop by themselves after --orphan-timeout, and send what they counted when the broker is back.
+    #[arg(long, value_name = "TIME", value_parser = number::positive_duration, default_value = "30s", requires = "fleet")]
+    pub(crate) broker_timeout: Duration,
+
+    /// What to do when an agent is lost or ends before its time; the result is incomplete either way
     #[arg(long, value_enum, default_value_t = OnAgentLoss::Stop, requires = "fleet")]
     pub(crate) on_agent_loss: OnAgentLoss,
 

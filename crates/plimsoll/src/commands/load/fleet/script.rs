@@ -54,7 +54,17 @@ pub(crate) struct ScriptFleet<'a> {
     duration: Duration,
     interrupt: Arc<Interrupt>,
     listener: FleetListener<'a>,
-    outcome: RefCell<Option<FleetOutcome>>,
+    /// The name of the run, and how it ended.
+    outcome: RefCell<Option<(String, FleetOutcome)>>,
+}
+
+/// What is to be known of a run behind its summary.
+pub(crate) struct FleetEnd {
+    /// The agents side by side.
+    pub(crate) agents: String,
+    /// The exit code in place of k6's, if figures are missing.
+    pub(crate) exit: Option<Exit>,
+    pub(crate) notes: Vec<Problem>,
 }
 
 /// Callbacks of a run.
@@ -182,12 +192,16 @@ impl<'a> ScriptFleet<'a> {
         }
     }
 
-    /// The agents side by side, and the exit code if figures are missing.
-    pub(crate) fn ended(self) -> Option<(String, Option<Exit>)> {
-        let outcome = self.outcome.into_inner()?;
-        let is_incomplete = !outcome.incomplete().is_empty();
-        let text = show::agents(&outcome, "iterations", "requests");
-        Some((text, is_incomplete.then_some(Exit::Incomplete)))
+    /// How the run ended; `None` if it did not start.
+    pub(crate) fn ended(self) -> Option<FleetEnd> {
+        let (run, outcome) = self.outcome.into_inner()?;
+        // A signal has an exit code of its own, with any figures.
+        let is_incomplete = !outcome.incomplete().is_empty() && !self.interrupt.is_set();
+        Some(FleetEnd {
+            agents: show::agents(&outcome, "iterations", "requests"),
+            exit: is_incomplete.then_some(Exit::Incomplete),
+            notes: show::kept(self.args, &run, &outcome),
+        })
     }
 }
 
@@ -212,7 +226,7 @@ impl ScriptParts for ScriptFleet<'_> {
         let outcome = coordinate(
             &self.transport,
             FleetRun {
-                run,
+                run: run.clone(),
                 group: self.args.agent_group.clone(),
                 fleet: fleet_plan(self.args, self.agents, self.most_users),
                 program: env!("CARGO_PKG_VERSION").to_owned(),
@@ -248,7 +262,7 @@ impl ScriptParts for ScriptFleet<'_> {
                 for lack in outcome.incomplete().iter().filter(|_| !self.records) {
                     (self.listener.log)(&format!("incomplete: {lack}"));
                 }
-                self.outcome.replace(Some(outcome));
+                self.outcome.replace(Some((run, outcome)));
                 Ok(())
             }
             // What came of `setup()` says it all.

@@ -176,13 +176,15 @@ pub(super) fn script_figures(figures: &PartFigures) -> ScriptFigures {
         passes: check.passes,
         fails: check.fails,
     });
-    ScriptFigures::new(
+    let mut script = ScriptFigures::new(
         &figures.series,
         checks.collect(),
         figures.groups.clone(),
         &figures.scenarios,
         figures.exchanges.as_ref(),
-    )
+    );
+    script.busiest_worker_percent = figures.busiest_worker_percent.round();
+    script
 }
 
 /// The same as a run has them.
@@ -199,6 +201,7 @@ pub(super) fn part_figures(script: &ScriptFigures) -> Result<PartFigures, Figure
         groups: script.groups.clone(),
         scenarios: script.scenarios(),
         exchanges: script.exchanges()?,
+        busiest_worker_percent: script.busiest_worker_percent,
         ..PartFigures::default()
     })
 }

@@ -6,6 +6,9 @@ use std::time::Duration;
 use plimsoll_fleet::{FleetOutcome, Note};
 use plimsoll_model::{ByteSize, grouped};
 
+use super::flags::FleetArgs;
+use crate::problem::Problem;
+
 /// A line on the way.
 pub(crate) fn note(note: &Note) -> String {
     match note {
@@ -36,6 +39,13 @@ pub(crate) fn note(note: &Note) -> String {
             };
             format!("{agents} {start} in half a second{within}")
         }
+        Note::BrokerAway { waits } => {
+            format!("the broker is away; the run waits for it for up to {waits:?}")
+        }
+        Note::BrokerBack { after } => {
+            format!("the broker is back after {:.1} s", after.as_secs_f64())
+        }
+        Note::Abandoned(reason) => format!("the run ends with what was counted: {reason}"),
         Note::Lost {
             agent,
             reason,
@@ -49,6 +59,19 @@ pub(crate) fn note(note: &Note) -> String {
             format!("agent {agent} is lost: {reason}; {then}")
         }
     }
+}
+
+/// What stays on the broker of a run that is over.
+pub(crate) fn kept(args: &FleetArgs, run: &str, outcome: &FleetOutcome) -> Vec<Problem> {
+    let stays = format!("the log and the files of run {run} stay on the broker for a day");
+    let note = match &outcome.left {
+        _ if args.keep => Problem::with("--keep", stays),
+        Some(why) => Problem::new(format!("{stays}: {why}")),
+        None => return Vec::new(),
+    };
+    vec![note.hint(format!(
+        "--attach {run} reports them again, with what agents have sent since"
+    ))]
 }
 
 /// A line before the start if the log may be too small.

@@ -218,15 +218,21 @@ mod tests {
         };
         let lost = AgentStanding {
             is_lost: true,
+            busiest_worker_percent: Some(99.0),
             errors: 3,
             p99: None,
             ..agent("web-two", None)
         };
-        let lines = agents(&[agent("web1", Some(1234.0)), lost.clone()]);
+        let limit = AgentStanding {
+            busiest_worker_percent: Some(99.0),
+            ..agent("web3", Some(5.0))
+        };
+        let lines = agents(&[agent("web1", Some(1234.0)), limit, lost.clone()]);
         assert_eq!(
             lines,
             [
                 "agent web1        1,234/s       0 failed  p(99)=12.0 ms",
+                "agent web3         5.00/s       0 failed  p(99)=12.0 ms   limit",
                 "agent web-two         -/s       3 failed  p(99)=-         lost",
             ]
         );

@@ -258,9 +258,10 @@ pub(super) fn outcome(request: &Request<'_>) -> Result<K6ExitCode, Failure> {
         code = K6ExitCode::Other;
     }
     #[cfg(feature = "fleet")]
-    if let Some((agents, exit)) = fleet.and_then(ScriptFleet::ended) {
-        terminal::print(&agents).map_err(|error| other(Problem::new(error.to_string())))?;
-        request.exit.set(exit);
+    if let Some(end) = fleet.and_then(ScriptFleet::ended) {
+        terminal::print(&end.agents).map_err(|error| other(Problem::new(error.to_string())))?;
+        terminal::print_notes(&end.notes);
+        request.exit.set(end.exit);
     }
     let cost = servers.text();
     if let Some(folder) = &folder {

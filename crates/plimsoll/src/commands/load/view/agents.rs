@@ -39,19 +39,20 @@ impl View {
         if agents.len() > shown {
             agents.sort_by_key(|(agent, cells)| (cells.state.is_empty(), Reverse(agent.errors)));
         }
-        let header = ["", "rate/s", "errors", "p99", "starts late", ""];
+        let header = ["", "rate/s", "errors", "p99", "busiest", "starts late", ""];
         let line = agents.iter().take(shown).map(|(agent, cells)| {
             let row = Row::new([
                 Line::from(agent.name.as_str()),
                 Line::from(cells.rate.as_str()).right_aligned(),
                 Line::from(cells.errors.as_str()).right_aligned(),
                 Line::from(cells.p99.as_str()).right_aligned(),
+                Line::from(cells.busiest.as_str()).right_aligned(),
                 Line::from(cells.lag.as_str()).right_aligned(),
                 Line::from(cells.state),
             ]);
             match cells.state {
                 "lost" => row.red(),
-                "starts late" => row.yellow(),
+                "limit" | "starts late" => row.yellow(),
                 _ => row,
             }
         });
@@ -62,6 +63,7 @@ impl View {
             Constraint::Length(9),
             Constraint::Length(8),
             Constraint::Length(10),
+            Constraint::Length(7),
             Constraint::Length(11),
             Constraint::Fill(1),
         ];

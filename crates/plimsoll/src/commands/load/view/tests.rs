@@ -96,6 +96,7 @@ fn agents(count: u32) -> Vec<AgentStanding> {
             800 + 10 * u64::from(number),
         ))),
         lag_p99: Some(Duration::from_millis(if number == 1 { 14 } else { 0 })),
+        busiest_worker_percent: Some(if number == 3 { 99.4 } else { 61.0 }),
         is_over: number == 2,
         is_lost: number == 2,
     };
@@ -105,7 +106,7 @@ fn agents(count: u32) -> Vec<AgentStanding> {
 #[test]
 fn agents_of_a_fleet_stand_side_by_side() {
     let mut view = view(50);
-    view.update_agents(&agents(3));
+    view.update_agents(&agents(4));
     insta::assert_snapshot!(drawn(&view, 80, 32));
 }
 
@@ -114,7 +115,15 @@ fn of_many_agents_those_with_a_problem_are_shown() {
     let mut view = view(50);
     view.update_agents(&agents(40));
     let text = drawn(&view, 80, 24);
-    for part in ["agents, 4 of 40", "web2 ", "lost", "web1 ", "starts late"] {
+    for part in [
+        "agents, 4 of 40",
+        "web2 ",
+        "lost",
+        "web1 ",
+        "starts late",
+        "web3 ",
+        "limit",
+    ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
     // The plots have no room for them on a low terminal.
@@ -122,6 +131,18 @@ fn of_many_agents_those_with_a_problem_are_shown() {
     for (width, height) in [(44, 20), (60, 30), (300, 90)] {
         drawn(&view, width, height);
     }
+}
+
+#[test]
+fn what_has_happened_beside_the_figures_stands_below_them() {
+    let mut view = view(50);
+    view.note = Some("the broker is away; the run waits for it for up to 30s".to_owned());
+    let text = drawn(&view, 80, 24);
+    assert!(text.contains("the broker is away"), "{text}");
+    // How to stop is known to whom has stopped it, how not to wait is not.
+    view.is_stopping = true;
+    let text = drawn(&view, 80, 24);
+    assert!(text.contains("q again does not wait"), "{text}");
 }
 
 #[test]
