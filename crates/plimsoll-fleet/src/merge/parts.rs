@@ -179,7 +179,7 @@ mod tests {
             of: 2,
         };
         let empty = Interval::new(0, false);
-        let mut sums = PartSums::new(&[("web".to_owned(), share)].into(), &empty);
+        let mut sums = PartSums::new(&[("web".to_owned(), share)].into());
         let mut standing = |at: u64, millis: u64, percent: f64| {
             let mut interval = empty.clone();
             interval.busiest_worker_percent = percent;
