@@ -168,6 +168,8 @@ fn cautions(report: &PartReport) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_load::Interval;
+
     use super::*;
     use crate::share::Share;
 
