@@ -178,16 +178,16 @@ fn by_cause(runs: &[FileRun]) -> String {
     let mut causes: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for run in runs.iter().filter(|run| run.missed() > 0) {
         for name in &run.noted {
-            let (files, cases) = causes.entry(name).or_default();
+            let (files, missed) = causes.entry(name).or_default();
             *files += 1;
-            *cases += run.missed();
+            *missed += run.missed();
         }
     }
     let mut causes: Vec<_> = causes.into_iter().collect();
-    causes.sort_by_key(|(name, (files, cases))| (usize::MAX - cases, *files, *name));
+    causes.sort_by_key(|(name, (files, missed))| (usize::MAX - missed, *files, *name));
     let rows = causes
         .iter()
-        .map(|(name, (files, cases))| format!("| `{name}` | {files} | {cases} |\n"));
+        .map(|(name, (files, missed))| format!("| `{name}` | {files} | {missed} |\n"));
     let head = "| note about | files | cases that fail there |\n|---|---|---|\n".to_owned();
     head + &rows.collect::<String>()
 }

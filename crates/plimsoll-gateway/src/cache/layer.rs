@@ -92,6 +92,12 @@ struct Lookup {
     is_head: bool,
     /// No other route takes over because of the status of a stored response.
     is_relaying: bool,
+    excepted: Excepted,
+}
+
+/// How the configuration excepts a request from the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Excepted {
     /// It gets no stored response.
     bypasses: bool,
     /// The response of the server to it may be stored.
@@ -136,12 +142,12 @@ impl Cached {
         let now = SystemClock.wall();
         let counts = &layer.plan.store.counts;
         let seen = || lookup.seen(&layer.inner, request);
-        let mut found = if lookup.bypasses {
+        let mut found = if lookup.excepted.bypasses {
             Found::Nothing
         } else {
             layer.plan.store.find(&lookup.key, &seen, now)
         };
-        if !lookup.bypasses && matches!(found, Found::Nothing | Found::OtherVariants) {
+        if !lookup.excepted.bypasses && matches!(found, Found::Nothing | Found::OtherVariants) {
             match loaded {
                 None => {
                     if let Some(disk) = layer.plan.store.on_disk(&lookup.key, &seen) {
@@ -177,7 +183,7 @@ impl Cached {
         if matches!(found, Found::NotStored) {
             return passed(layer.inner.handle(request), "fwd=uri-miss");
         }
-        if !lookup.bypasses {
+        if !lookup.excepted.bypasses {
             Counts::count(&counts.misses);
         }
         seen();
@@ -271,8 +277,10 @@ impl Layer {
                 directives: Directives::default(),
                 is_head: false,
                 is_relaying: lookup.is_relaying,
-                bypasses: false,
-                may_store: lookup.may_store,
+                excepted: Excepted {
+                    bypasses: false,
+                    ..lookup.excepted
+                },
             },
             request: request.into_owned(),
         };
@@ -316,7 +324,7 @@ impl Fetching {
         let store = &self.layer.plan.store;
         // Parts are not stored, and HEAD fetches no content, so no request need wait for those.
         let is_part = self.lookup.fields.contains_key(RANGE);
-        if self.lookup.is_head || is_part || !self.lookup.may_store {
+        if self.lookup.is_head || is_part || !self.lookup.excepted.may_store {
             return match self.send(&FieldEdits::new()).await {
                 Outcome::Respond(response) => {
                     let status = cache_status(self.lookup.why_forwarded(), false);
@@ -325,7 +333,7 @@ impl Fetching {
                 other => other,
             };
         }
-        if self.lookup.bypasses {
+        if self.lookup.excepted.bypasses {
             return self.fetch_first(None).await;
         }
         let patience = tokio::time::sleep(PATIENCE);
@@ -409,7 +417,7 @@ impl Fetching {
             .lookup
             .response(fresh.as_ref().unwrap_or(entry), now, status);
         match fresh {
-            _ if !self.lookup.may_store => {}
+            _ if !self.lookup.excepted.may_store => {}
             Some(fresh) => plan.store.insert(key, self.seen(), fresh),
             None => plan.store.remove(key),
         }
@@ -463,10 +471,10 @@ impl Fetching {
         let is_short = response
             .length()
             .is_none_or(|it| it <= plan.most_content as u64);
-        let may_store = self.lookup.may_store && !self.lookup.is_head;
+        let may_store = self.lookup.excepted.may_store && !self.lookup.is_head;
         let is_stored = may_store && is_short && make.clone()(Bytes::new()).is_some();
         // Of one that is an exception others may get another response.
-        let is_for_all = may_store && !self.lookup.bypasses;
+        let is_for_all = may_store && !self.lookup.excepted.bypasses;
         if !is_stored {
             if status != StatusCode::NOT_MODIFIED && is_for_all {
                 plan.store.note_not_stored(key, times.received);
@@ -481,10 +489,9 @@ impl Fetching {
         let put = move |content: Option<Bytes>| {
             match content.map(make) {
                 Some(Some(entry)) => store.insert(&key, &seen, entry),
-                Some(None) => {}
                 // Those that wait for it need not do so again.
                 None if is_for_all => store.note_not_stored(&key, received),
-                None => {}
+                Some(None) | None => {}
             }
             drop(flight);
         };
@@ -526,14 +533,16 @@ impl Lookup {
             seen: OnceCell::new(),
             is_head: request.method == "HEAD",
             is_relaying: layer.inner.is_relaying(),
-            bypasses: layer.plan.bypass.hold_for(request),
-            may_store: !layer.plan.no_store.hold_for(request),
+            excepted: Excepted {
+                bypasses: layer.plan.bypass.hold_for(request),
+                may_store: !layer.plan.no_store.hold_for(request),
+            },
         }
     }
 
     /// Why it goes to the server, if nothing is stored for it or that does not count.
     fn why_forwarded(&self) -> &'static str {
-        if self.bypasses {
+        if self.excepted.bypasses {
             "fwd=bypass"
         } else {
             "fwd=uri-miss"
