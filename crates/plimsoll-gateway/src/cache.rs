@@ -33,6 +33,6 @@ mod figures;
 pub(crate) use self::disk::DiskPlan;
 pub(crate) use self::entry::Staleness;
 pub(crate) use self::figures::CacheFigures;
-pub(crate) use self::layer::{CachePlan, Cached};
+pub(crate) use self::layer::{CachePlan, Cached, Exceptions};
 pub(crate) use self::lifetimes::{LifetimeStatus, Lifetimes};
 pub(crate) use self::store::{Store, StoreState};

@@ -54,6 +54,8 @@ mod rate_limit;
 
 mod real_ip;
 
+mod reasons;
+
 mod redirects;
 
 mod responses;
@@ -199,6 +201,11 @@ impl Notes {
     /// The directive has no counterpart.
     fn left_out(&mut self, directive: &Directive) {
         self.add(directive, "left out: there is no counterpart");
+    }
+
+    /// The directive of nginx has no counterpart; the note says what nginx would have done, where that is known.
+    fn left_out_of_nginx(&mut self, directive: &Directive) {
+        self.add(directive, reasons::of_http(&directive.name));
     }
 }
 

@@ -14,6 +14,8 @@ mod map;
 
 mod name;
 
+mod of_connection;
+
 mod of_request;
 
 mod of_response;
@@ -147,6 +149,8 @@ pub(crate) enum Unit {
 /// When a template is filled; each has the places of those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Moment {
+    /// Once the connection is there, of whatever protocol.
+    Connection,
     /// Before the action responds.
     Request,
     /// Once there is the head of the response.
@@ -205,6 +209,16 @@ impl Place {
     pub(crate) fn moment(&self) -> Moment {
         match self {
             Self::Map(map) => map.moment(),
+            Self::Client
+            | Self::Peer
+            | Self::ClientPort
+            | Self::ServerAddress
+            | Self::Port
+            | Self::Connection
+            | Self::ServerName
+            | Self::TlsVersion
+            | Self::ClientCertificate(_)
+            | Self::Time(_) => Moment::Connection,
             Self::Upstream
             | Self::UpstreamServer
             | Self::UpstreamAddress

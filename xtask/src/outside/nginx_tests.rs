@@ -54,7 +54,9 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Results, Failure> {
         .map_err(|error| error.to_string())?;
     let files = files(&suite)?;
     let nginx = reference::build(bench.checkout, &bench.target)?;
-    let cases = Mutex::new(BTreeMap::new());
+    let notes = bench.scratch.join("notes");
+    fs::create_dir_all(&notes).map_err(|error| error.to_string())?;
+    let runs = Mutex::new(Vec::new());
     let next = AtomicUsize::new(0);
     // Tests wait more than they compute.
     std::thread::scope(|scope| {
@@ -72,53 +74,132 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Results, Failure> {
                         nginx: &nginx,
                         plimsoll: &bench.plimsoll,
                         suite: &suite,
+                        notes: &notes.join(file),
                     };
-                    let wanted = program.cases(file, &nginx);
-                    let seen = program.cases(file, &stand_in);
-                    let mut cases = cases
+                    let run = program.compare(file, &stand_in);
+                    let mut runs = runs
                         .lock()
                         .unwrap_or_else(std::sync::PoisonError::into_inner);
-                    for case in wanted.into_iter().filter(|it| it.passed) {
-                        let is_passed = seen.iter().any(|it| it.number == case.number && it.passed);
-                        cases.insert(format!("{file} {} {}", case.number, case.name), is_passed);
-                    }
+                    runs.push(run);
                 }
             });
         }
     });
-    let cases = cases.into_inner().unwrap_or_default();
-    judge(&cases, bench)
-}
-
-/// A case that passed before must pass again; of others nothing is expected.
-fn judge(cases: &BTreeMap<String, bool>, bench: &Bench<'_>) -> Result<Results, Failure> {
-    let known: BTreeSet<_> = PASSING.lines().collect();
-    let mut results = Results::default();
-    let mut groups: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for (case, is_passed) in cases {
-        let group = case.split(['_', '.']).next().unwrap_or_default();
-        let (passed, all) = groups.entry(group).or_default();
-        *passed += usize::from(*is_passed);
-        *all += 1;
-        if *is_passed {
-            results.add_result(case, Ok(()));
-        } else if known.contains(case.as_str()) {
-            results.add_result(case, Err("it passed before".to_owned()));
-        } else {
-            results.skip("a case of what the import leaves out or does otherwise");
-        }
-    }
-    for (group, (passed, all)) in groups {
-        println!("{group:<16} {passed:>4} of {all:>4}");
-    }
+    let mut runs = runs.into_inner().unwrap_or_default();
+    runs.sort_by(|one, other| one.file.cmp(&other.file));
+    let results = judge(&runs);
+    println!("{}", by_group(&runs));
+    println!("{}", by_cause(&runs));
     // To take over into passing.txt.
-    let passing = cases.iter().filter(|(_, is_passed)| **is_passed);
-    let passing: Vec<_> = passing.map(|(case, _)| case.as_str()).collect();
-    let passing = passing.join("\n") + "\n";
+    let cases = runs.iter().flat_map(|run| &run.cases);
+    let mut passing: Vec<_> = cases.filter(|(_, is_passed)| *is_passed).collect();
+    passing.sort();
+    let passing: String = passing
+        .into_iter()
+        .flat_map(|(case, _)| [case.as_str(), "\n"])
+        .collect();
     let file = bench.plimsoll.with_file_name("nginx-tests-passing.txt");
     fs::write(&file, passing).map_err(|error| format!("{}: {error}", file.display()))?;
     println!("the cases that pass are in {}", file.display());
     Ok(results)
+}
+
+/// What came of one file of the suite.
+struct FileRun {
+    file: String,
+    /// The cases that nginx passes, and whether `plimsoll` does.
+    cases: Vec<(String, bool)>,
+    /// The directives that notes of the import are about.
+    noted: BTreeSet<String>,
+}
+
+impl FileRun {
+    /// The first word of its name, such as `proxy`.
+    fn group(&self) -> &str {
+        self.file.split(['_', '.']).next().unwrap_or_default()
+    }
+
+    fn missed(&self) -> usize {
+        self.cases
+            .iter()
+            .filter(|(_, is_passed)| !is_passed)
+            .count()
+    }
+}
+
+/// A case that passed before must pass again, and one of a file about which the import says nothing must pass, too.
+fn judge(runs: &[FileRun]) -> Results {
+    let known: BTreeSet<_> = PASSING.lines().collect();
+    let mut results = Results::default();
+    for run in runs {
+        for (case, is_passed) in &run.cases {
+            if *is_passed {
+                results.add_result(case, Ok(()));
+            } else if known.contains(case.as_str()) {
+                results.add_result(case, Err("it passed before".to_owned()));
+            } else if run.noted.is_empty() {
+                let seen = "it fails, and the import has no note about its file";
+                results.add_result(case, Err(seen.to_owned()));
+            } else {
+                results.skip("a case of a file about which the import has a note");
+            }
+        }
+    }
+    results
+}
+
+/// A table of what passes, of what the import has a note about, and of what differs without one.
+fn by_group(runs: &[FileRun]) -> String {
+    let mut groups: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
+    for run in runs {
+        let [passed, noted, differs] = groups.entry(run.group()).or_default();
+        *passed += run.cases.len() - run.missed();
+        let missed = if run.noted.is_empty() { differs } else { noted };
+        *missed += run.missed();
+    }
+    let mut sum = [0; 3];
+    let mut table =
+        "| group | passed | left out, with a note | differs |\n|---|---|---|---|\n".to_owned();
+    let row = |name: &str, [passed, noted, differs]: [usize; 3]| {
+        format!("| {name} | {passed} | {noted} | {differs} |\n")
+    };
+    for (group, counts) in groups {
+        for (sum, count) in sum.iter_mut().zip(counts) {
+            *sum += count;
+        }
+        table.push_str(&row(group, counts));
+    }
+    table.push_str(&row("all", sum));
+    table
+}
+
+/// A table of the directives that notes are about, by how many cases of their files fail. A file may have several.
+fn by_cause(runs: &[FileRun]) -> String {
+    let mut causes: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for run in runs.iter().filter(|run| run.missed() > 0) {
+        for name in &run.noted {
+            let (files, missed) = causes.entry(name).or_default();
+            *files += 1;
+            *missed += run.missed();
+        }
+    }
+    let mut causes: Vec<_> = causes.into_iter().collect();
+    causes.sort_by_key(|(name, (files, missed))| (usize::MAX - missed, *files, *name));
+    let rows = causes
+        .iter()
+        .map(|(name, (files, missed))| format!("| `{name}` | {files} | {missed} |\n"));
+    let head = "| note about | files | cases that fail there |\n|---|---|---|\n".to_owned();
+    head + &rows.collect::<String>()
+}
+
+/// The directive that a line is a note about; an error is one about the whole file.
+fn noted(line: &str) -> Option<&str> {
+    let Some(note) = line.strip_prefix("note: ") else {
+        return line.starts_with("error").then_some("the whole file");
+    };
+    // The file and the line come first.
+    let mut parts = note.split(": ");
+    parts.nth(1).filter(|name| !name.contains(' '))
 }
 
 /// Copies the suite, with the habits of its helper changed.
@@ -175,6 +256,8 @@ struct Program<'a> {
     nginx: &'a Path,
     plimsoll: &'a Path,
     suite: &'a Path,
+    /// Where the stand-in writes the notes of the import.
+    notes: &'a Path,
 }
 
 struct Case {
@@ -184,6 +267,22 @@ struct Case {
 }
 
 impl Program<'_> {
+    /// Runs a file with nginx, and with a stand-in for it.
+    fn compare(&self, file: &str, stand_in: &Path) -> FileRun {
+        let wanted = self.cases(file, self.nginx);
+        let seen = self.cases(file, stand_in);
+        let cases = wanted.into_iter().filter(|it| it.passed).map(|case| {
+            let is_passed = seen.iter().any(|it| it.number == case.number && it.passed);
+            (format!("{file} {} {}", case.number, case.name), is_passed)
+        });
+        let notes = fs::read_to_string(self.notes).unwrap_or_default();
+        FileRun {
+            file: file.to_owned(),
+            cases: cases.collect(),
+            noted: notes.lines().filter_map(noted).map(str::to_owned).collect(),
+        }
+    }
+
     /// The cases of a file with this program as nginx.
     fn cases(&self, file: &str, program: &Path) -> Vec<Case> {
         let script = format!("ip link set lo up; exec timeout 120 prove -v {file}");
@@ -194,6 +293,7 @@ impl Program<'_> {
             .env("TEST_NGINX_GLOBALS", " user root; ")
             .env("REFERENCE", self.nginx)
             .env("PLIMSOLL", self.plimsoll)
+            .env("NOTES", self.notes)
             .output();
         let output = output.map_or_else(|_| Vec::new(), |it| it.stdout);
         let text = String::from_utf8_lossy(&output);
@@ -217,4 +317,59 @@ fn case(line: &str) -> Option<Case> {
         name: name.trim().to_owned(),
         passed,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(file: &str, cases: &[(&str, bool)], notes: &str) -> FileRun {
+        let cases = cases
+            .iter()
+            .map(|(case, is_passed)| ((*case).to_owned(), *is_passed));
+        FileRun {
+            file: file.to_owned(),
+            cases: cases.collect(),
+            noted: notes.lines().filter_map(noted).map(str::to_owned).collect(),
+        }
+    }
+
+    #[test]
+    fn a_miss_is_a_failure_where_the_import_says_nothing() {
+        let runs = [
+            run(
+                "proxy_a.t",
+                &[("proxy_a.t 1 x", true), ("proxy_a.t 2 y", false)],
+                "",
+            ),
+            run(
+                "proxy_b.t",
+                &[("proxy_b.t 1 x", false), ("proxy_b.t 2 y", false)],
+                "note: /tmp/x/nginx.conf:3: slice: left out: kept whole\nwrote it\n",
+            ),
+            run(
+                "ssi.t",
+                &[("ssi.t 1 x", false)],
+                "error: /tmp/x/nginx.conf:1: no\n",
+            ),
+        ];
+        let results = judge(&runs);
+        assert_eq!(results.passed, 1);
+        assert_eq!(results.failed.len(), 1);
+        assert_eq!(results.failed[0].0, "proxy_a.t 2 y");
+        assert_eq!(results.skipped.values().sum::<usize>(), 3);
+        let groups = by_group(&runs);
+        for row in [
+            "| proxy | 1 | 2 | 1 |",
+            "| ssi | 0 | 1 | 0 |",
+            "| all | 1 | 3 | 1 |",
+        ] {
+            assert!(groups.contains(row), "{groups}");
+        }
+        let causes = by_cause(&runs);
+        assert!(
+            causes.contains("| `slice` | 1 | 2 |\n| `the whole file` | 1 | 1 |"),
+            "{causes}"
+        );
+    }
 }

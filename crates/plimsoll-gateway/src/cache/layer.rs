@@ -49,8 +49,27 @@ pub(crate) struct CachePlan {
     pub(crate) lifetimes: Arc<Lifetimes>,
     /// By which responses of a URL differ, beside the fields that `Vary` names.
     pub(crate) key: Option<Arc<Template>>,
-    /// Requests for which one of these is neither empty nor `0` have nothing to do with the cache.
-    pub(crate) skip: Arc<[Template]>,
+    /// Requests that have nothing to do with the cache.
+    pub(crate) skip: Exceptions,
+    /// Requests that get the response of the server, which is stored.
+    pub(crate) bypass: Exceptions,
+    /// Requests to which the server's response is not stored.
+    pub(crate) no_store: Exceptions,
+}
+
+/// Texts that except a request where one of them is neither empty nor `0`.
+#[derive(Debug, Clone)]
+pub(crate) struct Exceptions(pub(crate) Arc<[Template]>);
+
+impl Exceptions {
+    fn hold_for(&self, request: &Request<'_>) -> bool {
+        let mut text = Vec::new();
+        self.0.iter().any(|template| {
+            text.clear();
+            template.fill(request, &mut text);
+            !matches!(text.as_slice(), b"" | b"0")
+        })
+    }
 }
 
 /// Sends stored responses in place of forwarding; made for each worker, over a store that they share.
@@ -73,6 +92,16 @@ struct Lookup {
     is_head: bool,
     /// No other route takes over because of the status of a stored response.
     is_relaying: bool,
+    excepted: Excepted,
+}
+
+/// How the configuration excepts a request from the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Excepted {
+    /// It gets no stored response.
+    bypasses: bool,
+    /// The response of the server to it may be stored.
+    may_store: bool,
 }
 
 impl Cached {
@@ -106,19 +135,19 @@ impl Cached {
         if request.content_length() != Some(0) {
             return passed(layer.inner.handle(request), "fwd=bypass");
         }
-        if layer.is_skipped(request) {
+        if layer.plan.skip.hold_for(request) {
             return passed(layer.inner.handle(request), "fwd=bypass");
         }
-        let lookup = Lookup::new(
-            request,
-            layer.own_key(request).as_deref(),
-            layer.inner.is_relaying(),
-        );
+        let lookup = Lookup::new(request, layer);
         let now = SystemClock.wall();
         let counts = &layer.plan.store.counts;
         let seen = || lookup.seen(&layer.inner, request);
-        let mut found = layer.plan.store.find(&lookup.key, &seen, now);
-        if matches!(found, Found::Nothing | Found::OtherVariants) {
+        let mut found = if lookup.excepted.bypasses {
+            Found::Nothing
+        } else {
+            layer.plan.store.find(&lookup.key, &seen, now)
+        };
+        if !lookup.excepted.bypasses && matches!(found, Found::Nothing | Found::OtherVariants) {
             match loaded {
                 None => {
                     if let Some(disk) = layer.plan.store.on_disk(&lookup.key, &seen) {
@@ -154,7 +183,9 @@ impl Cached {
         if matches!(found, Found::NotStored) {
             return passed(layer.inner.handle(request), "fwd=uri-miss");
         }
-        Counts::count(&counts.misses);
+        if !lookup.excepted.bypasses {
+            Counts::count(&counts.misses);
+        }
         seen();
         let fetching = Fetching {
             layer: Rc::clone(layer),
@@ -224,15 +255,6 @@ impl Layer {
         })
     }
 
-    fn is_skipped(&self, request: &Request<'_>) -> bool {
-        let mut text = Vec::new();
-        self.plan.skip.iter().any(|skip| {
-            text.clear();
-            skip.fill(request, &mut text);
-            !matches!(text.as_slice(), b"" | b"0")
-        })
-    }
-
     /// The part of the key that the configuration adds.
     fn own_key(&self, request: &Request<'_>) -> Option<String> {
         let template = self.plan.key.as_ref()?;
@@ -255,6 +277,10 @@ impl Layer {
                 directives: Directives::default(),
                 is_head: false,
                 is_relaying: lookup.is_relaying,
+                excepted: Excepted {
+                    bypasses: false,
+                    ..lookup.excepted
+                },
             },
             request: request.into_owned(),
         };
@@ -297,14 +323,18 @@ impl Fetching {
     async fn fetch(self) -> Outcome {
         let store = &self.layer.plan.store;
         // Parts are not stored, and HEAD fetches no content, so no request need wait for those.
-        if self.lookup.is_head || self.lookup.fields.contains_key(RANGE) {
+        let is_part = self.lookup.fields.contains_key(RANGE);
+        if self.lookup.is_head || is_part || !self.lookup.excepted.may_store {
             return match self.send(&FieldEdits::new()).await {
                 Outcome::Respond(response) => {
-                    let status = cache_status("fwd=uri-miss", false);
+                    let status = cache_status(self.lookup.why_forwarded(), false);
                     Outcome::Respond(response.with_field_set(CACHE_STATUS, status))
                 }
                 other => other,
             };
+        }
+        if self.lookup.excepted.bypasses {
+            return self.fetch_first(None).await;
         }
         let patience = tokio::time::sleep(PATIENCE);
         tokio::pin!(patience);
@@ -339,7 +369,7 @@ impl Fetching {
     async fn fetch_first(self, flight: Option<Flight>) -> Outcome {
         let requested = SystemClock.wall();
         let outcome = self.send(&FieldEdits::new()).await;
-        self.keep(outcome, requested, "fwd=uri-miss", flight)
+        self.keep(outcome, requested, self.lookup.why_forwarded(), flight)
     }
 
     async fn validate(self, entry: Arc<Entry>) -> Outcome {
@@ -387,6 +417,7 @@ impl Fetching {
             .lookup
             .response(fresh.as_ref().unwrap_or(entry), now, status);
         match fresh {
+            _ if !self.lookup.excepted.may_store => {}
             Some(fresh) => plan.store.insert(key, self.seen(), fresh),
             None => plan.store.remove(key),
         }
@@ -440,9 +471,12 @@ impl Fetching {
         let is_short = response
             .length()
             .is_none_or(|it| it <= plan.most_content as u64);
-        let is_stored = !self.lookup.is_head && is_short && make.clone()(Bytes::new()).is_some();
+        let may_store = self.lookup.excepted.may_store && !self.lookup.is_head;
+        let is_stored = may_store && is_short && make.clone()(Bytes::new()).is_some();
+        // Of one that is an exception others may get another response.
+        let is_for_all = may_store && !self.lookup.excepted.bypasses;
         if !is_stored {
-            if status != StatusCode::NOT_MODIFIED && !self.lookup.is_head {
+            if status != StatusCode::NOT_MODIFIED && is_for_all {
                 plan.store.note_not_stored(key, times.received);
             }
             return Outcome::Respond(
@@ -455,9 +489,9 @@ impl Fetching {
         let put = move |content: Option<Bytes>| {
             match content.map(make) {
                 Some(Some(entry)) => store.insert(&key, &seen, entry),
-                Some(None) => {}
                 // Those that wait for it need not do so again.
-                None => store.note_not_stored(&key, received),
+                None if is_for_all => store.note_not_stored(&key, received),
+                Some(None) | None => {}
             }
             drop(flight);
         };
@@ -485,8 +519,7 @@ impl Fetching {
 }
 
 impl Lookup {
-    /// - `own_key`: the part of the key that the configuration adds.
-    fn new(request: &Request<'_>, own_key: Option<&str>, is_relaying: bool) -> Self {
+    fn new(request: &Request<'_>, layer: &Layer) -> Self {
         let mut fields = request.field_list().into_map();
         if request.has_claims() {
             // A token that the server does not get is credentials all the same (RFC 9111, section 3.5).
@@ -494,12 +527,25 @@ impl Lookup {
             entry.or_insert(HeaderValue::from_static("Bearer"));
         }
         Self {
-            key: Key::from(key(request, own_key)),
+            key: Key::from(key(request, layer.own_key(request).as_deref())),
             directives: Directives::of_request(&fields),
             fields,
             seen: OnceCell::new(),
             is_head: request.method == "HEAD",
-            is_relaying,
+            is_relaying: layer.inner.is_relaying(),
+            excepted: Excepted {
+                bypasses: layer.plan.bypass.hold_for(request),
+                may_store: !layer.plan.no_store.hold_for(request),
+            },
+        }
+    }
+
+    /// Why it goes to the server, if nothing is stored for it or that does not count.
+    fn why_forwarded(&self) -> &'static str {
+        if self.excepted.bypasses {
+            "fwd=bypass"
+        } else {
+            "fwd=uri-miss"
         }
     }
 

@@ -7,7 +7,7 @@ use plimsoll_server::config::{Mounted, PathUse, Table, Value, template};
 use ring::digest::{SHA256, digest};
 
 use crate::cache::{
-    CacheFigures, CachePlan, DiskPlan, LifetimeStatus, Lifetimes, Staleness, Store,
+    CacheFigures, CachePlan, DiskPlan, Exceptions, LifetimeStatus, Lifetimes, Staleness, Store,
 };
 
 /// Bytes of all responses of a route.
@@ -30,18 +30,8 @@ pub(super) fn compile(mut table: Table<'_>, mounted: &Mounted<'_>, identity: &st
     let lifetimes = table.take_value("default_lifetime").map(lifetimes);
     let key = table.take_value("key");
     let key = key.and_then(|value| template(&value, mounted.maps, Moment::Request));
-    let skip = table
-        .take_value("skip")
-        .map(Value::elements)
-        .unwrap_or_default();
-    let skip = skip.iter().filter_map(|value| {
-        let skip = template(value, mounted.maps, Moment::Request)?;
-        if skip.as_text().is_some() {
-            return value.wrong("has no place, so it would hold for all requests or for none");
-        }
-        Some(skip)
-    });
-    let skip = skip.collect();
+    let [skip, bypass, no_store] =
+        ["skip", "bypass", "no_store"].map(|key| exceptions(table.take_value(key), mounted));
     let disk = table.table("disk");
     let disk = disk.and_then(|table| disk_plan(table, mounted, identity));
     table.finish();
@@ -61,7 +51,22 @@ pub(super) fn compile(mut table: Table<'_>, mounted: &Mounted<'_>, identity: &st
         lifetimes: Arc::new(lifetimes.unwrap_or_default()),
         key: key.map(Arc::new),
         skip,
+        bypass,
+        no_store,
     }
+}
+
+/// Texts of which one that is neither empty nor `0` excepts a request.
+fn exceptions(value: Option<Value<'_>>, mounted: &Mounted<'_>) -> Exceptions {
+    let texts = value.map(Value::elements).unwrap_or_default();
+    let texts = texts.iter().filter_map(|value| {
+        let text = template(value, mounted.maps, Moment::Request)?;
+        if text.as_text().is_some() {
+            return value.wrong("has no place, so it would hold for all requests or for none");
+        }
+        Some(text)
+    });
+    Exceptions(texts.collect())
 }
 
 /// The folder and the size of what is kept on disk.

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_model::with_causes;
-use plimsoll_server::config::{ListenKind, Listened, Table, Value, addresses, as_text, retry_key};
-use plimsoll_server::{DatagramHandler, QuicPlan, Serves, StreamHandler, WorkerContext};
+use plimsoll_server::config::{
+    ListenKind, Listened, Table, Value, addresses, as_text, retry_key, template,
+};
+use plimsoll_server::{DatagramHandler, Moment, QuicPlan, Serves, StreamHandler, WorkerContext};
 use plimsoll_wire::tls::{ACME_TLS, TlsError, TlsSettings, Trust};
 use plimsoll_wire::{ProxyProtocol, RetryKey};
 
@@ -46,19 +48,34 @@ enum RelayProblem {
 /// Ten minutes, as nginx has it.
 const IDLE_OF_TCP: Duration = Duration::from_mins(10);
 
-/// Upstream or URL, or a table with routes.
+/// Keys of `tcp` that say how connections are forwarded.
+const OF_FORWARDING: [&str; 4] = ["to", "routes", "proxy_protocol", "idle_timeout"];
+
+/// Upstream or URL, or a table with routes, or with the text that clients are sent.
 fn tcp(value: Value<'_>, listened: &Listened<'_>) -> Option<Serves> {
     let mut proxy_protocol = Some(None);
     let mut idle_timeout = IDLE_OF_TCP;
     let mut admitted = Some(None);
+    let mut respond = None;
     let routes = if value.is_table() {
         let mut table = value.table()?;
+        if let Some(value) = table.take_value("respond") {
+            let text = template(&value, listened.maps, Moment::Connection);
+            for key in OF_FORWARDING {
+                if table.was_given(key) || table.has(key) {
+                    let message =
+                        format!("`{key}` has no effect: `respond` closes each connection");
+                    value.wrong::<()>(message);
+                }
+            }
+            respond = Some(text);
+        }
         let fallback = table
             .take_value("to")
             .map(|to| target(&to, listened, Transport::Tcp));
         let has_routes = table.has("routes");
         let tables = table.tables("routes");
-        if fallback.is_none() && !has_routes && !table.was_given("to") {
+        if fallback.is_none() && !has_routes && !table.was_given("to") && respond.is_none() {
             table.missing(
                 "to",
                 "the name of an upstream or a URL such as tcp://10.0.0.1:5432",
@@ -79,7 +96,7 @@ fn tcp(value: Value<'_>, listened: &Listened<'_>) -> Option<Serves> {
         if let Some(given) = table.duration("idle_timeout") {
             idle_timeout = given.max(Duration::from_millis(1));
         }
-        let is_whole = fallback.is_some() || !routes.is_empty();
+        let is_whole = fallback.is_some() || !routes.is_empty() || respond.is_some();
         table.finish();
         let fallback = match fallback {
             None => None,
@@ -95,9 +112,14 @@ fn tcp(value: Value<'_>, listened: &Listened<'_>) -> Option<Serves> {
             fallback: Some(target(&value, listened, Transport::Tcp)?),
         }
     };
+    let respond = match respond {
+        None => None,
+        Some(text) => Some(text?),
+    };
     let figures = listened.counters.figures::<Layer4Figures>();
     let plan = Arc::new(TcpPlan {
         routes,
+        respond,
         addresses: admitted?,
         proxy_protocol: proxy_protocol?,
         idle_timeout,

@@ -21,8 +21,9 @@ const MOST_CONTENT: &str = "16MiB";
 const USUAL: [&str; 3] = ["200", "301", "302"];
 
 /// Variables of a key for which the URL stands.
-const URL_VARIABLES: [&str; 10] = [
+const URL_VARIABLES: [&str; 11] = [
     "request_uri",
+    "document_uri",
     "request_method",
     "proxy_host",
     "http_host",
@@ -34,8 +35,15 @@ const URL_VARIABLES: [&str; 10] = [
     "query_string",
 ];
 
-/// Conditions of `proxy_cache_bypass` and `proxy_no_cache` that the cache here knows by itself.
-const KNOWN_CONDITIONS: [&str; 3] = ["$http_upgrade", "$http_pragma", "$http_cache_control"];
+/// A condition of `proxy_cache_bypass` and `proxy_no_cache` that the cache here knows by itself.
+const UPGRADE: &str = "$http_upgrade";
+
+/// Conditions of `proxy_cache_use_stale` for which nothing old is sent here.
+const NOT_STALE: [&str; 4] = ["invalid_header", "http_403", "http_404", "http_429"];
+
+/// Variables of a key that have the path, and those that have the query.
+const OF_PATH: [&str; 4] = ["request_uri", "uri", "document_uri", "request"];
+const OF_QUERY: [&str; 4] = ["request_uri", "args", "query_string", "request"];
 
 /// The key `cache` of `proxy`.
 ///
@@ -54,7 +62,10 @@ pub(super) fn cache(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) {
             "responses to authorized clients are cached only where they are `public` or have `s-maxage`",
         );
     }
-    let Some(skipped) = skipped(scope, zone, notes) else {
+    let Some(bypassing) = exceptions("proxy_cache_bypass", scope, zone, notes) else {
+        return;
+    };
+    let Some(unstored) = exceptions("proxy_no_cache", scope, zone, notes) else {
         return;
     };
     let Some(own_key) = own_key(scope, zone, notes) else {
@@ -71,6 +82,21 @@ pub(super) fn cache(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) {
         let is_background = background.is_some_and(|it| it.argument(0) == "on");
         if has(&["updating"]) && is_background {
             cache.text("stale_while_revalidate", &inactive);
+        } else if has(&["updating"]) {
+            notes.add(
+                stale,
+                "`updating` is left out: requests wait for the one that fetches; nginx would send them what is old: `proxy_cache_background_update on` goes with `stale_while_revalidate`",
+            );
+        }
+        for other in stale
+            .arguments
+            .iter()
+            .filter(|it| NOT_STALE.contains(&it.as_str()))
+        {
+            notes.add(
+                stale,
+                format!("`{other}` is left out: such a response is sent; nginx would send what is old in its place"),
+            );
         }
         let errors = [
             "error", "timeout", "http_500", "http_502", "http_503", "http_504",
@@ -83,8 +109,18 @@ pub(super) fn cache(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) {
     if !own_key.is_empty() {
         cache.text("key", &own_key);
     }
-    if !skipped.is_empty() {
-        cache.set("skip", format!("[{}]", skipped.join(", ")));
+    let is_both = |it: &&String| bypassing.contains(it) && unstored.contains(it);
+    let only = |texts: &[String]| -> Vec<String> {
+        texts.iter().filter(|it| !is_both(it)).cloned().collect()
+    };
+    for (key, texts) in [
+        ("skip", bypassing.iter().filter(is_both).cloned().collect()),
+        ("bypass", only(&bypassing)),
+        ("no_store", only(&unstored)),
+    ] {
+        if !texts.is_empty() {
+            cache.set(key, format!("[{}]", texts.join(", ")));
+        }
     }
     let path = scope.zone("proxy_cache_path", "keys_zone=", zone.argument(0));
     match path {
@@ -110,35 +146,33 @@ fn disk(path: &Directive) -> Keys {
     disk
 }
 
-/// `proxy_cache_bypass` and `proxy_no_cache` as texts that keep requests from the cache; `None` if one has no counterpart.
-fn skipped(scope: &Scope<'_>, zone: &Directive, notes: &mut Notes) -> Option<Vec<String>> {
-    let mut skipped = Vec::new();
-    for directive in ["proxy_cache_bypass", "proxy_no_cache"]
-        .iter()
-        .filter_map(|name| scope.last(name))
-    {
-        for value in &directive.arguments {
-            if KNOWN_CONDITIONS.contains(&value.as_str()) {
-                continue;
-            }
-            let filled = with_places(value, scope, Moment::Request, None);
-            let Some(filled) = filled.filter(|it| it.contains('{')) else {
-                notes.add(
-                    zone,
-                    format!(
-                        "left out: `{} {value}` excepts requests from it, which `cache` cannot",
-                        directive.name
-                    ),
-                );
-                return None;
-            };
-            let filled = toml_string(&filled);
-            if !skipped.contains(&filled) {
-                skipped.push(filled);
-            }
+/// What a directive excepts from the cache, as texts of TOML; `None` if one has no counterpart.
+fn exceptions(
+    name: &str,
+    scope: &Scope<'_>,
+    zone: &Directive,
+    notes: &mut Notes,
+) -> Option<Vec<String>> {
+    let mut texts = Vec::new();
+    let values = scope.last(name).map(|it| it.arguments.as_slice());
+    let values = values.unwrap_or_default();
+    for value in values.iter().filter(|it| *it != UPGRADE) {
+        let filled = with_places(value, scope, Moment::Request, None);
+        let Some(filled) = filled.filter(|it| it.contains('{')) else {
+            notes.add(
+                zone,
+                format!(
+                    "left out: `{name} {value}` excepts requests from it, which `cache` cannot"
+                ),
+            );
+            return None;
+        };
+        let filled = toml_string(&filled);
+        if !texts.contains(&filled) {
+            texts.push(filled);
         }
     }
-    Some(skipped)
+    Some(texts)
 }
 
 /// What `proxy_cache_key` has beside the URL; `None` if it has no counterpart.
@@ -147,7 +181,20 @@ fn own_key(scope: &Scope<'_>, zone: &Directive, notes: &mut Notes) -> Option<Str
         return Some(String::new());
     };
     let variables = key.argument(0).split('$').skip(1).map(variable);
-    let others = variables.filter(|it| !URL_VARIABLES.contains(it));
+    let has = |wanted: &[&str]| variables.clone().any(|it| wanted.contains(&it));
+    let shared = match (has(&OF_PATH), has(&OF_QUERY)) {
+        (true, true) => None,
+        (true, false) => Some("for all queries of a path"),
+        (false, true) => Some("for all paths with a query"),
+        (false, false) => Some("for all URLs"),
+    };
+    if let Some(shared) = shared {
+        notes.add(
+            key,
+            format!("each URL has a response of its own; nginx would send the same one {shared}"),
+        );
+    }
+    let others = variables.clone().filter(|it| !URL_VARIABLES.contains(it));
     let mut own = String::new();
     for other in others {
         let filled = with_places(&format!("${other}"), scope, Moment::Request, None);

@@ -47,13 +47,15 @@ pub(super) fn successors(
     if let Some(target) = route.get(TRIED).map(str::to_owned) {
         route.remove(TRIED);
         // Files are for GET and HEAD alone, and no file has some names.
-        let statuses: &[&str] = if target.starts_with("\"/") {
-            &["404"]
-        } else {
-            &["400", "404", "405"]
+        let statuses: &[&str] = match target.get(1..2) {
+            Some("/") => &["404"],
+            Some("=") => &["400", "404"],
+            _ => &["400", "404", "405"],
         };
+        let to = refusal_of(&target, &successors);
+        let to = to.unwrap_or_else(|| format!("{{ to = {target}, status = \"own\" }}"));
         for status in statuses {
-            successors.set(status, format!("{{ to = {target}, status = \"own\" }}"));
+            successors.set(status, to.clone());
         }
     }
     // A location that is asked in place of a file that is not there gets every method.
@@ -69,6 +71,22 @@ pub(super) fn successors(
     if !successors.is_empty() {
         route.set("on_status", successors.inline());
     }
+}
+
+/// What `error_page` leads the status to that `try_files` ends with, if it does.
+fn refusal_of(target: &str, successors: &Keys) -> Option<String> {
+    let status = target.strip_prefix("\"=")?.split(' ').next()?;
+    let page = successors.get(status)?;
+    if page.starts_with('{') {
+        return Some(page.to_owned());
+    }
+    Some(format!("{{ to = {page}, status = {status} }}"))
+}
+
+/// The error that `try_files` ends with, such as `=503`, if files have another one for what is not there.
+pub(super) fn tried_error(last: &str) -> Option<u16> {
+    let status = last.strip_prefix('=')?.parse().ok()?;
+    ((400..600).contains(&status) && status != 404).then_some(status)
 }
 
 /// Whether `error_page` leads anywhere from here.
@@ -131,14 +149,25 @@ pub(super) fn name_of(directive: &Directive) -> String {
     format!("{target} ({}:{})", directive.file, directive.line)
 }
 
-/// The routes that `error_page` of these directives, and of the blocks within them, redirect by.
+/// The routes that `error_page` of these directives, and of the blocks within them, redirect by, and those of the errors that
+/// `try_files` of files ends with.
 pub(super) fn redirects(block: &[Directive], notes: &mut Notes) -> Vec<Route> {
     let mut routes = Vec::new();
+    let forwards = block.iter().any(|it| it.name.ends_with("_pass"));
     for directive in block {
         if directive.name == "location" || directive.name == "if" {
             routes.extend(redirects(&directive.block, notes));
         }
         let target = directive.arguments.last().map_or("", String::as_str);
+        if let Some(status) = tried_error(target)
+            && directive.name == "try_files"
+            && !forwards
+        {
+            let mut keys = Keys::default();
+            keys.set("respond", format!("{{ status = {status} }}"));
+            routes.push(Route::named(&name_of(directive), &keys, directive));
+            continue;
+        }
         if directive.name != "error_page" || !is_url(target) {
             continue;
         }

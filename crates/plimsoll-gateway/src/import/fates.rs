@@ -6,6 +6,7 @@
 
 use super::Notes;
 use super::nginx::Directive;
+use super::reasons;
 
 /// Where a directive stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,104 +170,134 @@ pub(super) const READ: &[(&str, &[Level])] = &[
     ("proxy_no_cache", ANY),
 ];
 
-/// Names, or with a `*` their beginnings, of what changes nothing that a client or a server could tell.
-const HARMLESS: &[&str] = &[
-    // Processes, logs of errors and modules.
-    "user",
-    "worker_*",
-    "pid",
-    "events",
-    "error_log",
-    "load_module",
-    "include",
-    "daemon",
-    "master_process",
-    "thread_pool",
-    "pcre_jit",
-    "env",
-    "lock_file",
-    "timer_resolution",
-    "accept_mutex*",
-    "debug_points",
-    "multi_accept",
-    "log_not_found",
-    "log_subrequest",
-    "open_log_file_cache",
-    // Memory and system calls.
-    "sendfile*",
-    "tcp_nopush",
-    "tcp_nodelay",
-    "aio*",
-    "directio*",
-    "output_buffers",
-    "postpone_output",
-    "open_file_cache*",
-    "read_ahead",
-    "*_hash_max_size",
-    "*_hash_bucket_size",
-    "request_pool_size",
-    "connection_pool_size",
-    "client_body_buffer_size",
-    "client_body_temp_path",
-    "client_body_in_file_only",
-    "client_body_in_single_buffer",
-    "client_header_buffer_size",
-    "lingering_*",
-    "reset_timedout_connection",
-    "msie_padding",
-    "gzip_buffers",
-    "gzip_comp_level",
-    "gzip_disable",
-    "gzip_http_version",
-    "gzip_proxied",
-    "gzip_vary",
-    "proxy_buffers",
-    "proxy_buffer_size",
-    "proxy_buffering",
-    "proxy_busy_buffers_size",
-    "proxy_temp_*",
-    "fastcgi_temp_*",
-    "fastcgi_buffers",
-    "fastcgi_buffer_size",
-    "fastcgi_buffering",
-    "fastcgi_busy_buffers_size",
-    "fastcgi_max_temp_file_size",
-    "fastcgi_keep_conn",
-    "fastcgi_send_timeout",
-    "fastcgi_socket_keepalive",
-    "fastcgi_request_buffering",
-    "uwsgi_temp_*",
-    "uwsgi_buffers",
-    "uwsgi_buffer_size",
-    "uwsgi_buffering",
-    "uwsgi_busy_buffers_size",
-    "uwsgi_max_temp_file_size",
-    "uwsgi_send_timeout",
-    "uwsgi_socket_keepalive",
-    "uwsgi_request_buffering",
-    "scgi_temp_path",
-    "proxy_max_temp_file_size",
-    "proxy_socket_keepalive",
-    "proxy_send_lowat",
-    "proxy_headers_hash_*",
-    "proxy_cache_lock*",
-    "proxy_cache_min_uses",
-    "proxy_cache_revalidate",
-    "proxy_ssl_server_name",
-    "grpc_ssl_server_name",
-    "proxy_ssl_session_reuse",
-    "grpc_buffer_size",
-    // Of TLS what rustls chooses well.
-    "ssl_session_*",
-    "ssl_buffer_size",
-    "ssl_dhparam",
-    "ssl_ecdh_curve",
-    "ssl_prefer_server_ciphers",
-    // Known by themselves: all versions of HTTP, no name of a version in `server`.
-    "server_tokens",
-    "http2",
-    "http3",
-    "quic_*",
+/// Why directives change nothing that a client or a server could tell, with their names, or with a `*` the beginnings or ends
+/// of these.
+pub(super) const HARMLESS: &[(&str, &[&str])] = &[
+    (
+        "processes, their user and their modules are those of plimsoll",
+        &[
+            "user",
+            "worker_*",
+            "pid",
+            "events",
+            "load_module",
+            "daemon",
+            "master_process",
+            "thread_pool",
+            "pcre_jit",
+            "env",
+            "lock_file",
+            "timer_resolution",
+            "accept_mutex*",
+            "debug_points",
+            "multi_accept",
+        ],
+    ),
+    (
+        "`include` is followed where it names files; one that names none says nothing",
+        &["include"],
+    ),
+    (
+        "errors go to the log of plimsoll itself",
+        &[
+            "error_log",
+            "log_not_found",
+            "log_subrequest",
+            "open_log_file_cache",
+            "limit_req_log_level",
+            "limit_conn_log_level",
+            "rewrite_log",
+            "uninitialized_variable_warn",
+        ],
+    ),
+    (
+        "memory and system calls are chosen without being told",
+        &[
+            "sendfile*",
+            "tcp_nopush",
+            "tcp_nodelay",
+            "aio*",
+            "directio*",
+            "output_buffers",
+            "postpone_output",
+            "open_file_cache*",
+            "read_ahead",
+            "*_hash_max_size",
+            "*_hash_bucket_size",
+            "request_pool_size",
+            "connection_pool_size",
+            "client_body_buffer_size",
+            "client_body_temp_path",
+            "client_body_in_single_buffer",
+            "client_header_buffer_size",
+            "gzip_buffers",
+            "proxy_buffers",
+            "proxy_buffer_size",
+            "proxy_busy_buffers_size",
+            "proxy_temp_*",
+            "proxy_max_temp_file_size",
+            "fastcgi_temp_*",
+            "fastcgi_buffers",
+            "fastcgi_buffer_size",
+            "fastcgi_busy_buffers_size",
+            "fastcgi_max_temp_file_size",
+            "uwsgi_temp_*",
+            "uwsgi_buffers",
+            "uwsgi_buffer_size",
+            "uwsgi_busy_buffers_size",
+            "uwsgi_max_temp_file_size",
+            "scgi_temp_path",
+            "proxy_send_lowat",
+            "proxy_headers_hash_*",
+            "grpc_buffer_size",
+        ],
+    ),
+    (
+        "how connections are kept alive and closed below HTTP is not seen in what is sent",
+        &[
+            "lingering_*",
+            "reset_timedout_connection",
+            "*_socket_keepalive",
+            "fastcgi_keep_conn",
+            "proxy_ssl_session_reuse",
+            "grpc_ssl_session_reuse",
+            "fastcgi_ssl_session_reuse",
+        ],
+    ),
+    (
+        "applications are sent content of known length as it comes, and get all of it in either case",
+        &["fastcgi_request_buffering", "uwsgi_request_buffering"],
+    ),
+    (
+        "browsers that it is for are gone",
+        &["msie_padding", "msie_refresh"],
+    ),
+    (
+        "any level, and `Vary` beside what is compressed, is what a client that accepts the coding can read",
+        &["gzip_comp_level", "gzip_http_version", "gzip_vary"],
+    ),
+    (
+        "what rustls chooses is safe, and clients agree on it",
+        &[
+            "ssl_session_*",
+            "ssl_buffer_size",
+            "ssl_dhparam",
+            "ssl_ecdh_curve",
+            "ssl_prefer_server_ciphers",
+        ],
+    ),
+    (
+        "all versions of HTTP are spoken, by clients that want them",
+        &["http2", "http3", "quic_*"],
+    ),
+    (
+        "no version of a server is in the field `server`",
+        &["server_tokens"],
+    ),
+    (
+        "a lock for one response ends by itself",
+        &["proxy_cache_lock_*"],
+    ),
 ];
 
 /// Names, or with a `*` their beginnings, of what lets in fewer than all.
@@ -296,7 +327,7 @@ pub(super) fn fate(directive: &Directive, level: Level) -> Fate {
     let is_off = matches!(directive.arguments.as_slice(), [only] if only == "off");
     if READ.iter().any(is_read) {
         Fate::Read
-    } else if is_one_of(name, HARMLESS) || is_as_here(directive) {
+    } else if is_harmless(name) || is_as_here(directive) {
         Fate::Harmless
     } else if is_withholding(directive) {
         Fate::Withholds
@@ -307,10 +338,37 @@ pub(super) fn fate(directive: &Directive, level: Level) -> Fate {
     }
 }
 
+/// Whether directives of that name change nothing, whatever they say.
+pub(super) fn is_harmless(name: &str) -> bool {
+    HARMLESS.iter().any(|(_, names)| is_one_of(name, names))
+}
+
 /// Whether a directive has the value that plimsoll has anyway.
-fn is_as_here(directive: &Directive) -> bool {
+pub(super) fn is_as_here(directive: &Directive) -> bool {
     let mut values = directive.arguments.iter().map(String::as_str);
     match directive.name.as_str() {
+        // As it comes, and not read ahead.
+        "proxy_buffering"
+        | "fastcgi_buffering"
+        | "uwsgi_buffering"
+        | "scgi_buffering"
+        | "client_body_in_file_only"
+        | "recursive_error_pages"
+        | "server_name_in_redirect" => values.all(|it| it == "off"),
+        "proxy_ssl_server_name"
+        | "grpc_ssl_server_name"
+        | "proxy_cache_lock"
+        | "proxy_cache_revalidate"
+        | "brotli_static"
+        | "etag"
+        | "merge_slashes"
+        | "chunked_transfer_encoding"
+        | "mirror_request_body"
+        | "proxy_half_close" => values.all(|it| it == "on"),
+        "proxy_cache_min_uses" => values.all(|it| it == "1"),
+        "gzip_proxied" => values.all(|it| it == "any"),
+        // Old versions of a browser that is gone.
+        "gzip_disable" => values.all(|it| it == "msie6"),
         // Those that nginx brings along, by extension.
         "types" => directive
             .block
@@ -342,12 +400,17 @@ pub(super) fn is_withholding(directive: &Directive) -> bool {
 }
 
 fn is_one_of(name: &str, patterns: &[&str]) -> bool {
-    patterns
-        .iter()
-        .any(|pattern| match pattern.split_once('*') {
-            None => *pattern == name,
-            Some((before, after)) => name.starts_with(before) && name.ends_with(after),
-        })
+    patterns.iter().any(|pattern| is_pattern_of(pattern, name))
+}
+
+/// Whether a pattern is for a name: that name itself, or with a `*` at either end a part of it.
+pub(super) fn is_pattern_of(pattern: &str, name: &str) -> bool {
+    match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
+        (None, None) => pattern == name,
+        (Some(end), None) => name.ends_with(end),
+        (None, Some(start)) => name.starts_with(start),
+        (Some(rest), Some(_)) => name.contains(rest.trim_end_matches('*')),
+    }
 }
 
 /// Notes each directive of a block that nothing else reads, and of the blocks within it.
@@ -356,7 +419,7 @@ pub(super) fn report(block: &[Directive], level: Level, notes: &mut Notes) {
         match fate(directive, level) {
             Fate::Harmless => {}
             Fate::Withholds if level == Level::If || level == Level::LimitExcept => {
-                notes.left_out(directive);
+                notes.left_out_of_nginx(directive);
             }
             Fate::Withholds => notes.add(
                 directive,
@@ -384,39 +447,10 @@ pub(super) fn within(directive: &Directive) -> Option<Level> {
     })
 }
 
-fn why_left_out(directive: &Directive, level: Level) -> &'static str {
-    match directive.name.as_str() {
-        "client_body_timeout"
-        | "client_header_timeout"
-        | "send_timeout"
-        | "keepalive_timeout"
-        | "large_client_header_buffers"
-        | "http2_max_concurrent_streams"
-            if level != Level::Main =>
-        {
-            "left out: `[limits]` are those of all listeners, and those of `http` alone are translated"
-        }
-        "types" => {
-            "left out: types of files are known by extension, and those of nginx's `mime.types` are as here"
-        }
-        "charset" => {
-            "left out: texts are sent as `utf-8`, and not converted; nginx would name this character set"
-        }
-        "gzip_static" => {
-            "left out: a compressed file is sent to clients that take it; nginx would send it to all"
-        }
-        "proxy_cache_methods" => {
-            "left out: responses to GET are kept, for GET and HEAD; nginx would keep those to POST too"
-        }
-        "proxy_pass_header" => {
-            "left out: fields for the proxy itself, such as `X-Accel-Redirect`, are not sent to clients; nginx would send this one"
-        }
-        "sub_filter" | "sub_filter_once" | "sub_filter_types" | "sub_filter_last_modified" => {
-            "left out: content is not changed on its way; nginx would replace texts in it"
-        }
-        "keepalive_requests" | "keepalive_time" => {
-            "left out: connections of clients end by `limits.idle_timeout` alone"
-        }
-        _ => "left out: there is no counterpart",
+fn why_left_out(directive: &Directive, level: Level) -> String {
+    let is_read = READ.iter().any(|(known, _)| *known == directive.name);
+    if level == Level::If && is_read {
+        return "left out: an `if` decides by `return`, `set` and `rewrite` alone; nginx would do this where its condition holds".to_owned();
     }
+    reasons::of_http(&directive.name)
 }

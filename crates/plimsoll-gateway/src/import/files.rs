@@ -3,7 +3,7 @@
 use plimsoll_model::document::toml_string;
 
 use super::Notes;
-use super::errors::TRIED;
+use super::errors::{TRIED, name_of, tried_error};
 use super::fastcgi::{Fallback, is_script};
 use super::nginx::Directive;
 use super::patterns::as_path;
@@ -211,6 +211,11 @@ fn plain(expression: &str) -> Option<String> {
     Some(text)
 }
 
+/// Whether a text of `try_files` is a path that is known before a request comes.
+fn is_path(text: &str) -> bool {
+    text.starts_with('/') && !text.contains(['$', '#', ' '])
+}
+
 const NOT_FOUND: &str = "{ status = 404, body = \"not found\\n\" }";
 
 /// Whether a name is that of a file in a folder, whatever is requested.
@@ -289,13 +294,25 @@ fn tried_files(
     let Some((last, tried)) = directive.arguments.split_last() else {
         return;
     };
+    // A file for what has none of its own, before the error where that is not there either.
+    let (default, tried) = match tried.split_last() {
+        Some((default, tried)) if last == "=404" && is_path(default) && !tried.is_empty() => {
+            (Some(default), tried)
+        }
+        _ => (None, tried),
+    };
     let known = ["$uri", "$uri/", "$uri.html", "$uri/index.html"];
-    if !tried.iter().all(|it| known.contains(&it.as_str())) {
+    for other in tried.iter().filter(|it| !known.contains(&it.as_str())) {
         notes.add(
             directive,
-            "names other than that of the path, with `.html` or as a folder, are not looked for",
+            if is_path(other) {
+                format!("`{other}` is not looked for; nginx would send it for every path that gets to it, as long as it is there")
+            } else {
+                format!("`{other}` is not looked for: names are that of the path, with `.html` or as a folder; nginx would send the file of that name")
+            },
         );
     }
+    let last = default.unwrap_or(last);
     if !last.starts_with('=') {
         // Others respond for what names no file, with slashes as they came.
         let has = |name: &str| tried.iter().any(|it| it == name);
@@ -313,9 +330,14 @@ fn tried_files(
     {
         return;
     }
-    if last.starts_with('=') {
-        notes.add(directive, "what is not there gets a 404");
-    } else if last.starts_with('/') && !last.contains(['$', '#', ' ']) {
+    if tried_error(last).is_some() {
+        route.text(TRIED, &name_of(directive));
+    } else if last.starts_with('=') {
+        notes.add(
+            directive,
+            format!("what is not there gets a 404; nginx would respond with `{last}`"),
+        );
+    } else if is_path(last) {
         // The location of the path responds, with its own rules.
         route.text(TRIED, last);
     } else {

@@ -200,7 +200,7 @@ impl<'a> Model<'a> {
                     });
                     let defaults = named.map_or(defaults, |it| &it.block);
                     let mut lines = [defaults, &section.block].concat();
-                    for line in lines.iter_mut() {
+                    for line in &mut lines {
                         bases.complete(line);
                     }
                     let mode = lines.iter().rev().find(|it| it.name == "mode");

@@ -10,7 +10,7 @@ use super::Notes;
 use super::nginx::Directive;
 use super::scope::Scope;
 use super::toml::Keys;
-use super::variables::with_places;
+use super::variables::{differences, with_places};
 
 /// Writes the logs, one for each file. Those of `http`, or of the first server that has any, are for the requests of all
 /// routes that [`choose`] no other.
@@ -58,6 +58,17 @@ pub(super) fn write(outer: &[Directive], out: &mut String, notes: &mut Notes) {
             if defaults.contains(&log.argument(0)) {
                 out.push_str("default = true\n");
             }
+        }
+        if log
+            .arguments
+            .iter()
+            .skip(1)
+            .any(|it| it.starts_with("gzip"))
+        {
+            notes.add(
+                log,
+                "`gzip` is left out: lines are written as they are; nginx would compress them",
+            );
         }
         let format = match format_of(log) {
             "combined" => Some("\"combined\"".to_owned()),
@@ -155,6 +166,9 @@ fn format(name: &str, outer: &[Directive], notes: &mut Notes) -> Option<String> 
         _ => ("escape=default", parts),
     };
     let text = parts.concat();
+    for difference in differences(&text) {
+        notes.add(format, difference);
+    }
     if escape == "escape=json"
         && let Some(object) = object(&text, &scope)
     {

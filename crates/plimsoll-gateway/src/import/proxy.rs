@@ -373,51 +373,8 @@ fn connection(scope: &Scope<'_>, notes: &mut Notes) -> Keys {
     if let Some(time) = connect.and_then(|it| duration(it.argument(0))) {
         keys.text("connect_timeout", &time);
     }
-    if let Some(directive) = scope.last("proxy_next_upstream") {
-        let conditions = directive
-            .arguments
-            .iter()
-            .filter_map(|it| match it.as_str() {
-                "error" => Some("\"connect\", \"reset\"".to_owned()),
-                "timeout" => Some("\"timeout\"".to_owned()),
-                it => it
-                    .strip_prefix("http_")
-                    .filter(|it| is_error(it))
-                    .map(toml_string),
-            });
-        let conditions: Vec<_> = conditions.collect();
-        let is_known = |it: &&String| {
-            let is_condition = ["error", "timeout", "off", "non_idempotent"].contains(&it.as_str());
-            is_condition || it.strip_prefix("http_").is_some_and(is_error)
-        };
-        for other in directive.arguments.iter().filter(|it| !is_known(it)) {
-            notes.add(
-                directive,
-                format!("`{other}` is left out: there is no counterpart"),
-            );
-        }
-        let tries = scope.last("proxy_next_upstream_tries");
-        let tries: u32 = tries
-            .and_then(|it| it.argument(0).parse().ok())
-            .unwrap_or(2);
-        if directive.argument(0) == "off" || tries == 1 {
-            keys.set("retry", "false");
-        } else if !conditions.is_empty() {
-            let retries = tries.saturating_sub(1).clamp(1, 10);
-            keys.set(
-                "retry",
-                format!(
-                    "{{ retries = {retries}, on = [{}] }}",
-                    conditions.join(", ")
-                ),
-            );
-        }
-        if directive.arguments.iter().any(|it| it == "non_idempotent") {
-            notes.add(
-                directive,
-                "`non_idempotent` is left out: such requests are sent once",
-            );
-        }
+    if let Some(retry) = retry(scope, notes) {
+        keys.set("retry", retry);
     }
     // nginx does not verify servers unless it is to.
     let is_verified = scope
@@ -458,6 +415,52 @@ fn connection(scope: &Scope<'_>, notes: &mut Notes) -> Keys {
         keys.set("tls", tls.inline());
     }
     keys
+}
+
+/// The key `retry` of an upstream, if anything is said of other servers that are tried.
+fn retry(scope: &Scope<'_>, notes: &mut Notes) -> Option<String> {
+    let directive = scope.last("proxy_next_upstream");
+    let limit = scope.last("proxy_next_upstream_tries");
+    let given = directive.map(|it| it.arguments.as_slice());
+    // As nginx has it.
+    let usual = ["error".to_owned(), "timeout".to_owned()];
+    let given = match (given, limit) {
+        (None, None) => return None,
+        (given, _) => given.unwrap_or(&usual),
+    };
+    let conditions = given.iter().filter_map(|it| match it.as_str() {
+        "error" => Some("\"connect\", \"reset\"".to_owned()),
+        "timeout" => Some("\"timeout\"".to_owned()),
+        it => it
+            .strip_prefix("http_")
+            .filter(|it| is_error(it))
+            .map(toml_string),
+    });
+    let conditions: Vec<_> = conditions.collect();
+    if let Some(directive) = directive {
+        for other in given {
+            let is_condition = ["error", "timeout", "off"].contains(&other.as_str());
+            if other == "non_idempotent" {
+                notes.add(
+                    directive,
+                    "`non_idempotent` is left out: such requests are sent once; nginx would repeat them",
+                );
+            } else if !is_condition && !other.strip_prefix("http_").is_some_and(is_error) {
+                notes.add(
+                    directive,
+                    format!("`{other}` is left out: nginx would try another server for this too"),
+                );
+            }
+        }
+    }
+    let tries = limit.and_then(|it| it.argument(0).parse::<u32>().ok());
+    let tries = tries.unwrap_or(2);
+    if given.first().is_some_and(|it| it == "off") || tries == 1 {
+        return Some("false".to_owned());
+    }
+    let retries = tries.saturating_sub(1).clamp(1, 10);
+    let on = conditions.join(", ");
+    (!conditions.is_empty()).then(|| format!("{{ retries = {retries}, on = [{on}] }}"))
 }
 
 /// Whether a status is one for which requests are repeated.

@@ -1,25 +1,73 @@
 //! The directives that hold at a place of nginx's configuration.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
 use super::nginx::Directive;
 
 /// The directives of a location and of the blocks around it.
 #[derive(Debug, Clone)]
-pub(super) struct Scope<'a>(Vec<&'a [Directive]>);
+pub(super) struct Scope<'a> {
+    /// The outermost block first.
+    levels: Vec<&'a [Directive]>,
+    asked: Asked,
+}
+
+/// The names of directives that a translator has asked for, in a scope and in those made of it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Asked(Rc<RefCell<BTreeSet<String>>>);
+
+impl Asked {
+    /// Whether anything has asked for directives of that name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.borrow().contains(name)
+    }
+
+    /// Takes over the names that others have asked for.
+    pub(super) fn extend(&self, other: &Self) {
+        if !Rc::ptr_eq(&self.0, &other.0) {
+            self.0.borrow_mut().extend(other.0.borrow().iter().cloned());
+        }
+    }
+
+    fn note(&self, name: &str) {
+        if !self.has(name) {
+            self.0.borrow_mut().insert(name.to_owned());
+        }
+    }
+}
 
 impl<'a> Scope<'a> {
     pub(super) fn new(outer: &'a [Directive]) -> Self {
-        Self(vec![outer])
+        Self {
+            levels: vec![outer],
+            asked: Asked::default(),
+        }
     }
 
     pub(super) fn within(&self, block: &'a [Directive]) -> Self {
-        let mut levels = self.0.clone();
+        let mut levels = self.levels.clone();
         levels.push(block);
-        Self(levels)
+        self.of_levels(levels)
+    }
+
+    fn of_levels(&self, levels: Vec<&'a [Directive]>) -> Self {
+        Self {
+            levels,
+            asked: self.asked.clone(),
+        }
+    }
+
+    /// The names that are asked for in it.
+    pub(super) fn asked(&self) -> &Asked {
+        &self.asked
     }
 
     /// The directive of that name that holds: the last one of the innermost block that has one.
     pub(super) fn last(&self, name: &str) -> Option<&'a Directive> {
-        let mut levels = self.0.iter().rev();
+        self.asked.note(name);
+        let mut levels = self.levels.iter().rev();
         levels.find_map(|level| level.iter().rev().find(|it| it.name == name))
     }
 
@@ -30,17 +78,20 @@ impl<'a> Scope<'a> {
 
     /// All with one of these names, in the same way.
     pub(super) fn all_of(&self, names: &[&str]) -> Vec<&'a Directive> {
+        for name in names {
+            self.asked.note(name);
+        }
         let of_level = |level: &&'a [Directive]| -> Vec<&'a Directive> {
             let found = level.iter().filter(|it| names.contains(&it.name.as_str()));
             found.collect()
         };
-        let mut levels = self.0.iter().rev().map(of_level);
+        let mut levels = self.levels.iter().rev().map(of_level);
         levels.find(|found| !found.is_empty()).unwrap_or_default()
     }
 
     /// The scope around all servers.
     pub(super) fn outermost(&self) -> Self {
-        Self(self.0.iter().take(1).copied().collect())
+        self.of_levels(self.levels.iter().take(1).copied().collect())
     }
 
     /// The zone of that name, which a directive around all servers defines.
@@ -61,17 +112,17 @@ impl<'a> Scope<'a> {
 
     /// The scope of the server.
     pub(super) fn of_server(&self) -> Self {
-        Self(self.0.iter().take(2).copied().collect())
+        self.of_levels(self.levels.iter().take(2).copied().collect())
     }
 
     /// The directives of the server.
     pub(super) fn server(&self) -> &'a [Directive] {
-        self.0.get(1).copied().unwrap_or_default()
+        self.levels.get(1).copied().unwrap_or_default()
     }
 
     /// The first directive of any level that `is_wanted`, the innermost block first.
     pub(super) fn find(&self, is_wanted: impl Fn(&Directive) -> bool) -> Option<&'a Directive> {
-        let mut levels = self.0.iter().rev();
+        let mut levels = self.levels.iter().rev();
         levels.find_map(|level| level.iter().find(|it| is_wanted(it)))
     }
 
@@ -82,11 +133,12 @@ impl<'a> Scope<'a> {
 
     /// The directives of the innermost block.
     pub(super) fn innermost(&self) -> &'a [Directive] {
-        self.0.last().copied().unwrap_or_default()
+        self.levels.last().copied().unwrap_or_default()
     }
 
     /// The directive of that name in the innermost block alone.
     pub(super) fn own(&self, name: &str) -> Option<&'a Directive> {
-        self.0.last()?.iter().rev().find(|it| it.name == name)
+        self.asked.note(name);
+        self.levels.last()?.iter().rev().find(|it| it.name == name)
     }
 }

@@ -25,7 +25,7 @@ use super::route::Route;
 use super::scope::Scope;
 use super::stream;
 use super::toml::Keys;
-use super::upstreams::{UpstreamText, Upstreams};
+use super::upstreams::{Take, UpstreamText, Upstreams};
 use super::variants::{host_of, hosts_except, is_for_plain, is_guard, is_of_listener};
 
 /// A listener of plimsoll.
@@ -123,7 +123,7 @@ pub(super) fn translate(directives: &[Directive], notes: &mut Notes) -> Translat
     };
     fates::report(directives, level, notes);
     let real_ip = RealIp::from_directives(outer, notes);
-    let mut upstreams = Upstreams::read(outer, notes);
+    let mut upstreams = Upstreams::read(outer, Take::Requests, notes);
     let mut listeners = BTreeMap::new();
     let blocks = outer.iter().filter(|it| it.name == "server").enumerate();
     let servers = blocks
@@ -515,10 +515,10 @@ fn write_routes(
 ) {
     for directive in server.directive.all("if").filter(|it| is_of_listener(it)) {
         if !is_translated(directive) && !is_guard(directive) {
-            notes.left_out(directive);
+            notes.left_out_of_nginx(directive);
         }
         for other in directive.block.iter().filter(|it| it.name != "return") {
-            notes.left_out(other);
+            notes.left_out_of_nginx(other);
         }
     }
     let scope = Scope::new(outer).within(&server.directive.block);

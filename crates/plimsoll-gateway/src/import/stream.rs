@@ -4,14 +4,19 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use plimsoll_model::document::toml_string;
+use plimsoll_server::Moment;
 
 use super::Notes;
 use super::access;
+use super::fates;
 use super::nginx::Directive;
-use super::scope::Scope;
+use super::real_ip::networks;
+use super::reasons;
+use super::scope::{Asked, Scope};
 use super::servers;
 use super::toml::Keys;
-use super::upstreams::{UpstreamText, Upstreams, duration};
+use super::upstreams::{Take, UpstreamText, Upstreams, duration};
+use super::variables::{NoCounterpart, with_places};
 
 /// Listeners as text, and the upstreams that they forward to.
 #[derive(Default)]
@@ -33,8 +38,18 @@ enum StreamProblem {
     NoCertificate,
     #[error("a certificate and its key are files")]
     Certificate,
-    #[error("`proxy_protocol` needs the networks of the proxies: set `proxied_by`")]
+    #[error(
+        "rules for addresses would count for what any client says in a PROXY header: name the networks of the proxies by `set_real_ip_from`"
+    )]
     ProxyProtocol,
+    #[error("datagrams and sockets in the file system have no PROXY headers")]
+    NoHeaders,
+    #[error("servers of datagrams are sent no PROXY headers")]
+    AnnouncedDatagrams,
+    #[error("datagrams are not answered by a text")]
+    Answer,
+    #[error(transparent)]
+    NoCounterpart(#[from] NoCounterpart),
     #[error("no name leads to a server that is known")]
     NoName,
     #[error("`{name}` is used by {protocol} too")]
@@ -46,60 +61,25 @@ enum StreamProblem {
     Server(String),
 }
 
-/// What the translation of servers reads; everything else of them is noted.
-const READ: [&str; 21] = [
-    "allow",
-    "deny",
-    "listen",
-    "proxy_pass",
-    "proxy_timeout",
-    "proxy_connect_timeout",
-    "proxy_protocol",
-    "proxy_next_upstream",
-    "proxy_next_upstream_tries",
-    "ssl_preread",
-    "ssl_certificate",
-    "ssl_certificate_key",
-    "server",
-    "upstream",
-    "map",
-    "log_format",
-    "access_log",
-    "error_log",
-    "tcp_nodelay",
-    "proxy_buffer_size",
-    "proxy_socket_keepalive",
-];
-
-/// Names, or their beginnings, of what changes nothing for clients and servers.
-const HARMLESS: [&str; 9] = [
-    "preread_",
-    "ssl_session_",
-    "ssl_prefer_server_ciphers",
-    "ssl_handshake_timeout",
-    "ssl_buffer_size",
-    "resolver",
-    "variables_hash_",
-    "map_hash_",
-    "ssl_ecdh_curve",
-];
+/// Directives that [`translate`] goes through itself.
+const BLOCKS: [&str; 2] = ["server", "upstream"];
 
 /// Translates the block `stream`, if the file has one.
 pub(super) fn translate(directives: &[Directive], notes: &mut Notes) -> StreamText {
     let Some(stream) = directives.iter().find(|it| it.name == "stream") else {
         return StreamText::default();
     };
-    report(&stream.block, notes);
     let mut translation = Translation {
-        upstreams: Upstreams::read(&stream.block, notes),
-        scope: Scope::new(&stream.block),
+        block: &stream.block,
+        upstreams: Upstreams::read(&stream.block, Take::Bytes, notes),
+        asked: Asked::default(),
         text: String::new(),
         of_scheme: BTreeMap::new(),
     };
     for server in stream.block.iter().filter(|it| it.name == "server") {
-        report(&server.block, notes);
         translation.server(server, notes);
     }
+    report(&stream.block, &translation.asked, notes);
     let Translation {
         upstreams,
         text,
@@ -111,7 +91,6 @@ pub(super) fn translate(directives: &[Directive], notes: &mut Notes) -> StreamTe
     written.retain(|it| of_scheme.contains_key(&it.name));
     for upstream in &mut written {
         upstream.name = name_of(&upstream.name);
-        upstream.keys = of_layer4(&upstream.keys);
     }
     StreamText {
         listeners: text,
@@ -124,28 +103,27 @@ fn name_of(name: &str) -> String {
     format!("stream-{name}")
 }
 
-/// Without the keys that are for requests.
-fn of_layer4(keys: &str) -> String {
-    let is_kept = |line: &&str| {
-        let key = line.split(' ').next().unwrap_or_default();
-        !matches!(
-            key,
-            "keep" | "keep_for" | "max_requests" | "lifetime" | "connections" | "by"
-        )
-    };
-    keys.lines()
-        .filter(is_kept)
-        .fold(String::new(), |text, line| text + line + "\n")
-}
-
-fn report(block: &[Directive], notes: &mut Notes) {
+/// Notes what nothing has asked for: there is no other list of what is read, which could name more than that.
+fn report(block: &[Directive], asked: &Asked, notes: &mut Notes) {
     for directive in block {
         let name = directive.name.as_str();
-        let is_harmless = HARMLESS.iter().any(|it| name.starts_with(it));
-        if !READ.contains(&name) && !is_harmless && !is_closing(directive) {
-            notes.left_out(directive);
+        let is_known = BLOCKS.contains(&name) || asked.has(name);
+        if !is_known && !is_harmless(directive) && !is_closing(directive) {
+            notes.add(directive, reasons::of_stream(name));
         }
     }
+}
+
+/// Whether a directive that nothing asks for changes nothing.
+pub(super) fn is_harmless(directive: &Directive) -> bool {
+    // Each direction ends by itself, which is not what `off` says.
+    let is_off = directive.arguments == ["off"] && directive.name != "proxy_half_close";
+    // Without a map of names nothing goes by what is read.
+    let is_read_for_nothing = directive.name == "ssl_preread";
+    is_off
+        || is_read_for_nothing
+        || fates::is_harmless(&directive.name)
+        || fates::is_as_here(directive)
 }
 
 /// Whether a directive keeps clients out, which has no counterpart here.
@@ -158,79 +136,139 @@ fn is_closing(directive: &Directive) -> bool {
 }
 
 struct Translation<'a> {
-    scope: Scope<'a>,
+    /// The directives of `stream`.
+    block: &'a [Directive],
     upstreams: Upstreams,
+    /// The names that its servers have asked for.
+    asked: Asked,
     text: String,
     /// The schemes of upstreams that are used.
     of_scheme: BTreeMap<String, &'static str>,
 }
 
+/// What a server does with connections.
+struct Service<'a> {
+    scope: &'a Scope<'a>,
+    /// The clients that are let in, if not all are.
+    addresses: Option<Keys>,
+    action: &'a Directive,
+    /// The time to connect and the servers that are tried, if they are others than usual.
+    connect_timeout: Option<String>,
+    tries: Tries,
+}
+
+/// How many servers are tried for a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tries {
+    All,
+    UpTo(usize),
+}
+
 impl Translation<'_> {
     fn server(&mut self, server: &Directive, notes: &mut Notes) {
-        let scope = self.scope.clone();
+        let scope = Scope::new(self.block);
         let scope = scope.within(&server.block);
+        if self.listeners(server, &scope, notes) {
+            report(&server.block, scope.asked(), notes);
+        }
+        self.asked.extend(scope.asked());
+    }
+
+    /// Writes the listeners of a server; false if it has none, which is noted.
+    fn listeners(&mut self, server: &Directive, scope: &Scope<'_>, notes: &mut Notes) -> bool {
         if let Some(closing) = scope.find(is_closing) {
             notes.add(
                 closing,
                 "the server does not listen: this keeps clients out, and has no counterpart for TCP and UDP",
             );
-            return;
+            return false;
         }
-        let addresses = match access::of_connections(&scope) {
+        let addresses = match access::of_connections(scope) {
             Ok(addresses) => addresses,
             Err(reason) => {
                 notes.add(server, format!("the server does not listen: {reason}"));
-                return;
+                return false;
             }
         };
-        let Some(pass) = server.last("proxy_pass") else {
-            notes.add(server, "left out: it does not forward");
-            return;
+        let (pass, returned) = (scope.own("proxy_pass"), scope.own("return"));
+        let Some(action) = pass.or(returned) else {
+            notes.add(server, "left out: it neither forwards nor returns a text");
+            return false;
         };
         if scope.is("proxy_ssl", "on") {
-            notes.add(pass, "left out: servers are reached without TLS");
-            return;
+            notes.add(action, "left out: servers are reached without TLS");
+            return false;
         }
-        for listen in server.all("listen") {
-            let addresses = addresses.as_ref();
-            if let Err(reason) = self.listener(listen, pass, (&scope, addresses), notes) {
+        let service = Service {
+            scope,
+            addresses,
+            action,
+            connect_timeout: connect_timeout(scope, notes),
+            tries: tries(scope, notes),
+        };
+        for listen in scope.all("listen") {
+            if let Err(reason) = self.listener(listen, &service, notes) {
                 notes.add(listen, format!("left out: {reason}"));
             }
         }
+        true
     }
 
     fn listener(
         &mut self,
         listen: &Directive,
-        pass: &Directive,
-        (scope, addresses): (&Scope<'_>, Option<&Keys>),
+        service: &Service<'_>,
         notes: &mut Notes,
     ) -> Result<(), StreamProblem> {
+        let scope = service.scope;
         let has = |flag: &str| listen.arguments.iter().any(|it| it == flag);
         let address = servers::address(listen.argument(0))
             .ok_or_else(|| StreamProblem::Address(listen.argument(0).to_owned()))?;
         let protocol = if has("udp") { "udp" } else { "tcp" };
+        // Asked of servers of every kind: those that return a text have no use for them, in nginx neither.
+        let idle_timeout = scope.last("proxy_timeout");
+        let is_announced = scope.is("proxy_protocol", "on");
         let mut keys = Keys::default();
-        let variable = pass.argument(0);
-        if let Some(map) = map_of_names(variable, scope) {
-            self.by_name(map, &mut keys, notes)?;
+        if service.action.name == "return" {
+            if protocol == "udp" {
+                return Err(StreamProblem::Answer);
+            }
+            let text = service.action.argument(0);
+            let filled = with_places(text, scope, Moment::Connection, None);
+            let filled = filled.ok_or_else(|| NoCounterpart(text.to_owned()))?;
+            keys.text("respond", &filled);
         } else {
-            let to = self.target(variable, protocol)?;
-            keys.text("to", &to);
+            let variable = service.action.argument(0);
+            if let Some(map) = map_of_names(variable, scope) {
+                self.by_name(map, service, &mut keys, notes)?;
+            } else {
+                let to = self.target(variable, protocol, service, notes)?;
+                keys.text("to", &to);
+            }
+            if let Some(time) = idle_timeout {
+                let time = duration(time.argument(0)).ok_or(StreamProblem::Timeout)?;
+                keys.text("idle_timeout", &time);
+            }
+            if is_announced && protocol == "udp" {
+                return Err(StreamProblem::AnnouncedDatagrams);
+            }
+            if is_announced {
+                keys.text("proxy_protocol", "v1");
+            }
         }
-        if let Some(time) = scope.last("proxy_timeout") {
-            let time = duration(time.argument(0)).ok_or(StreamProblem::Timeout)?;
-            keys.text("idle_timeout", &time);
-        }
-        if scope.is("proxy_protocol", "on") {
-            keys.text("proxy_protocol", "v1");
-        }
-        match addresses {
+        match &service.addresses {
             Some(_) if protocol == "udp" => return Err(StreamProblem::Datagrams),
             Some(addresses) => keys.set("addresses", addresses.inline()),
             None => {}
         }
         let mut text = format!("\n[[listen]]\naddress = {}\n", toml_string(&address));
+        if has("proxy_protocol") {
+            if protocol == "udp" || address.starts_with("unix:") {
+                return Err(StreamProblem::NoHeaders);
+            }
+            let proxies = proxies(listen, service, notes)?;
+            writeln!(text, "proxied_by = [{}]", proxies.join(", ")).ok();
+        }
         if has("ssl") {
             let file = scope.last("ssl_certificate");
             let key = scope.last("ssl_certificate_key");
@@ -241,9 +279,6 @@ impl Translation<'_> {
             let (file, key) = (toml_string(file.argument(0)), toml_string(key.argument(0)));
             writeln!(text, "tls = {{ cert = {file}, key = {key} }}").ok();
         }
-        if has("proxy_protocol") {
-            return Err(StreamProblem::ProxyProtocol);
-        }
         writeln!(text, "{protocol} = {}", keys.inline()).ok();
         self.text.push_str(&text);
         Ok(())
@@ -253,9 +288,17 @@ impl Translation<'_> {
     fn by_name(
         &mut self,
         map: &Directive,
+        service: &Service<'_>,
         keys: &mut Keys,
         notes: &mut Notes,
     ) -> Result<(), StreamProblem> {
+        let is_read = service.scope.is("ssl_preread", "on");
+        if !is_read {
+            notes.add(
+                service.action,
+                "names are not read without `ssl_preread on`: all connections go where `default` of the map says",
+            );
+        }
         let condition = match map.argument(0) {
             "$ssl_preread_server_name" => "sni",
             _ => "alpn",
@@ -263,10 +306,10 @@ impl Translation<'_> {
         let mut routes = Vec::new();
         for entry in &map.block {
             let (name, given) = (entry.name.as_str(), entry.argument(0));
-            if entry.arguments.is_empty() {
+            if entry.arguments.is_empty() || (!is_read && name != "default") {
                 continue;
             }
-            let to = match self.target(given, "tcp") {
+            let to = match self.target(given, "tcp", service, notes) {
                 Ok(to) => to,
                 Err(reason) => {
                     notes.add(entry, format!("left out: {reason}"));
@@ -304,30 +347,128 @@ impl Translation<'_> {
     }
 
     /// The upstream of that name, or the server as a URL.
-    fn target(&mut self, name: &str, protocol: &'static str) -> Result<String, StreamProblem> {
-        if self.upstreams.has(name) {
-            let known = *self.of_scheme.entry(name.to_owned()).or_insert(protocol);
-            if known != protocol {
-                return Err(StreamProblem::OtherProtocol {
-                    name: name.to_owned(),
-                    protocol: known,
-                });
+    fn target(
+        &mut self,
+        name: &str,
+        protocol: &'static str,
+        service: &Service<'_>,
+        notes: &mut Notes,
+    ) -> Result<String, StreamProblem> {
+        let is_timed = protocol == "tcp" && service.connect_timeout.is_some();
+        if !self.upstreams.has(name) {
+            let has_port = name.rsplit_once(':').is_some_and(|(host, port)| {
+                !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0)
+            });
+            if name.contains('$') || !has_port || name.starts_with("unix:") {
+                return Err(StreamProblem::Server(name.to_owned()));
             }
-            self.upstreams.scheme(name, protocol);
-            return Ok(name_of(name));
+            if !is_timed {
+                return Ok(format!("{protocol}://{name}"));
+            }
+            let single = format!("{protocol}-{name}");
+            self.upstreams.single(&single, name, service.action);
+            return self.upstream(&single, protocol, service, notes);
         }
-        let has_port = name.rsplit_once(':').is_some_and(|(host, port)| {
-            !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0)
-        });
-        if name.contains('$') || !has_port || name.starts_with("unix:") {
-            return Err(StreamProblem::Server(name.to_owned()));
-        }
-        Ok(format!("{protocol}://{name}"))
+        self.upstream(name, protocol, service, notes)
     }
+
+    /// An upstream for this protocol, with what the server says of connections to it.
+    fn upstream(
+        &mut self,
+        name: &str,
+        protocol: &'static str,
+        service: &Service<'_>,
+        notes: &mut Notes,
+    ) -> Result<String, StreamProblem> {
+        let known = *self.of_scheme.entry(name.to_owned()).or_insert(protocol);
+        if known != protocol {
+            return Err(StreamProblem::OtherProtocol {
+                name: name.to_owned(),
+                protocol: known,
+            });
+        }
+        let mut keys = Keys::default();
+        // A socket for datagrams is connected at once, to any server.
+        if protocol == "tcp" {
+            if let Some(time) = &service.connect_timeout {
+                keys.text("connect_timeout", time);
+            }
+            let others = self.upstreams.servers(name).saturating_sub(1);
+            let retries = match service.tries {
+                Tries::All => others,
+                Tries::UpTo(tries) => others.min(tries.saturating_sub(1)),
+            };
+            match retries {
+                // As it is anyway.
+                1 => {}
+                0 if others == 0 => {}
+                0 => keys.set("retry", "false"),
+                more => keys.set(
+                    "retry",
+                    format!("{{ retries = {} }}", more.min(MOST_RETRIES)),
+                ),
+            }
+        }
+        self.upstreams
+            .used(name, protocol, &keys, service.action, notes);
+        Ok(name_of(name))
+    }
+}
+
+/// Other servers that are tried at most.
+const MOST_RETRIES: usize = 10;
+
+/// The time to connect, if it is said.
+fn connect_timeout(scope: &Scope<'_>, notes: &mut Notes) -> Option<String> {
+    let directive = scope.last("proxy_connect_timeout")?;
+    let time = duration(directive.argument(0));
+    if time.is_none() {
+        notes.add(directive, "left out: it is not a time");
+    }
+    time
+}
+
+/// nginx tries all servers, unless it is told otherwise.
+fn tries(scope: &Scope<'_>, notes: &mut Notes) -> Tries {
+    let is_off = scope.is("proxy_next_upstream", "off");
+    let limit = scope.last("proxy_next_upstream_tries");
+    let most = match limit.map(|it| (it, it.argument(0).parse::<usize>())) {
+        None | Some((_, Ok(0))) => Tries::All,
+        Some((_, Ok(most))) => Tries::UpTo(most),
+        Some((limit, Err(_))) => {
+            notes.add(limit, "left out: it is not a number");
+            Tries::All
+        }
+    };
+    if is_off { Tries::UpTo(1) } else { most }
+}
+
+/// The networks whose connections begin with a PROXY header. nginx wants it of every client, and believes those that
+/// `set_real_ip_from` names.
+fn proxies(
+    listen: &Directive,
+    service: &Service<'_>,
+    notes: &mut Notes,
+) -> Result<Vec<String>, StreamProblem> {
+    let networks = networks(&service.scope.all("set_real_ip_from"));
+    if !networks.is_empty() {
+        return Ok(networks);
+    }
+    if service.addresses.is_some() {
+        return Err(StreamProblem::ProxyProtocol);
+    }
+    notes.add(
+        listen,
+        "the address in the PROXY header of every client counts for servers and the log; nginx would know it as `$proxy_protocol_addr` alone: name the networks of the proxies by `proxied_by`",
+    );
+    Ok(vec![toml_string("0.0.0.0/0"), toml_string("::/0")])
 }
 
 /// The map by which clients of TLS are sent on.
 fn map_of_names<'s>(variable: &str, scope: &Scope<'s>) -> Option<&'s Directive> {
+    if !variable.starts_with('$') {
+        return None;
+    }
     let outer = scope.outermost();
     let mut maps = outer.all("map").into_iter().rev();
     let by_name = ["$ssl_preread_server_name", "$ssl_preread_alpn_protocols"];

@@ -26,6 +26,8 @@ mod variables;
 
 pub(super) mod translation;
 
+mod tried;
+
 mod types;
 
 use self::translation::{check_translation, loaded};
@@ -198,7 +200,7 @@ fn whatever_has_no_counterpart_is_reported_with_its_place() {
             "nginx.conf:12: scgi_pass: responds with 501",
             "nginx.conf:13: proxy_pass: responds with 502",
             "nginx.conf:14: location: left out: `(?=x)` is not a regular expression here",
-            "nginx.conf:17: server: left out: it does not forward",
+            "nginx.conf:17: server: left out: it neither forwards nor returns a text",
         ],
     );
 }

@@ -50,12 +50,6 @@ impl Keys {
         }
     }
 
-    /// Whether a key has another value there.
-    pub(super) fn differs_from(&self, other: &Self) -> bool {
-        let mut pairs = self.0.iter();
-        pairs.any(|(key, value)| other.get(key).is_some_and(|it| it != value))
-    }
-
     /// As an inline table.
     pub(super) fn inline(&self) -> String {
         let pairs: Vec<_> = self

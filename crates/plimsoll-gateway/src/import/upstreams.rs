@@ -10,6 +10,7 @@ use plimsoll_server::Moment;
 
 use super::Notes;
 use super::nginx::Directive;
+use super::reasons;
 use super::scope::Scope;
 use super::toml::Keys;
 use super::variables::with_places;
@@ -46,6 +47,17 @@ struct Server {
     fail_timeout: String,
 }
 
+/// What the servers of an upstream take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Take {
+    Requests,
+    /// Connections and datagrams, as those of `stream`.
+    Bytes,
+}
+
+/// Keys that locations give their upstream.
+const OF_USES: [&str; 4] = ["connect_timeout", "retry", "protocol", "tls"];
+
 /// Most that a server may weigh.
 const MOST_WEIGHT: u32 = 1000;
 
@@ -53,7 +65,7 @@ const MOST_WEIGHT: u32 = 1000;
 const MOST_CONNECTIONS: u32 = 65_536;
 
 impl Upstreams {
-    pub(super) fn read(directives: &[Directive], notes: &mut Notes) -> Self {
+    pub(super) fn read(directives: &[Directive], take: Take, notes: &mut Notes) -> Self {
         let mut upstreams = Self::default();
         for block in directives.iter().filter(|it| it.name == "upstream") {
             let mut upstream = Upstream {
@@ -64,7 +76,10 @@ impl Upstreams {
                 scheme: None,
             };
             for directive in &block.block {
-                read_one(directive, &mut upstream, notes);
+                match take {
+                    Take::Requests => read_one(directive, &mut upstream, notes),
+                    Take::Bytes => read_one_of_bytes(directive, &mut upstream, notes),
+                }
             }
             upstream.settle(block, notes);
             if upstream.servers.is_empty() {
@@ -80,7 +95,24 @@ impl Upstreams {
         self.0.contains_key(name)
     }
 
-    /// Takes over what a location that uses the upstream says of its connections; the first location decides.
+    /// How many servers it has.
+    pub(super) fn servers(&self, name: &str) -> usize {
+        self.0.get(name).map_or(0, |it| it.servers.len())
+    }
+
+    /// An upstream of one server, for which something is said that a URL does not have.
+    pub(super) fn single(&mut self, name: &str, address: &str, at: &Directive) {
+        let upstream = Upstream {
+            file: Rc::clone(&at.file),
+            line: at.line,
+            servers: vec![Server::new(address)],
+            keys: Keys::default(),
+            scheme: None,
+        };
+        self.0.entry(name.to_owned()).or_insert(upstream);
+    }
+
+    /// Takes over what a location or a server that uses the upstream says of its connections; the first decides.
     pub(super) fn used(
         &mut self,
         name: &str,
@@ -92,6 +124,7 @@ impl Upstreams {
         let Some(upstream) = self.0.get_mut(name) else {
             return;
         };
+        let is_first = upstream.scheme.is_none();
         let known = *upstream.scheme.get_or_insert(scheme);
         if known != scheme {
             notes.add(
@@ -99,22 +132,18 @@ impl Upstreams {
                 format!("`{name}` is used by {known}:// too, which its servers keep"),
             );
         }
-        let before = upstream.keys.clone();
-        upstream.keys.inherit(keys);
-        if keys.differs_from(&upstream.keys) && !before.is_empty() {
+        if is_first {
+            upstream.keys.inherit(keys);
+        } else if OF_USES
+            .iter()
+            .any(|key| keys.get(key) != upstream.keys.get(key))
+        {
             notes.add(
                 at,
                 format!(
-                    "`connect_timeout`, `retry` and `tls` of `{name}` are those of the location that uses it first"
+                    "`connect_timeout`, `retry`, `protocol` and `tls` of `{name}` are those of the first that uses it"
                 ),
             );
-        }
-    }
-
-    /// Its servers are reached by this scheme.
-    pub(super) fn scheme(&mut self, name: &str, scheme: &'static str) {
-        if let Some(upstream) = self.0.get_mut(name) {
-            upstream.scheme = Some(scheme);
         }
     }
 
@@ -184,6 +213,17 @@ impl Upstream {
 }
 
 impl Server {
+    /// As nginx takes it where nothing else is said.
+    fn new(address: &str) -> Self {
+        Self {
+            address: address.to_owned(),
+            weight: 1,
+            is_backup: false,
+            max_fails: 1,
+            fail_timeout: "10s".to_owned(),
+        }
+    }
+
     /// A URL, or a table with more than that.
     fn written(&self, scheme: &str) -> String {
         let url = if self.address.starts_with("unix:") {
@@ -216,16 +256,18 @@ impl Server {
 fn read_one(directive: &Directive, upstream: &mut Upstream, notes: &mut Notes) {
     let keys = &mut upstream.keys;
     match directive.name.as_str() {
-        "server" => read_server(directive, upstream, notes),
+        "server" => read_server(directive, Take::Requests, upstream, notes),
         "least_conn" => keys.text("balance", "least_requests"),
-        "random" => keys.text(
-            "balance",
-            if directive.arguments.is_empty() {
-                "random"
-            } else {
-                "p2c"
-            },
-        ),
+        "random" if directive.arguments.is_empty() => keys.text("balance", "random"),
+        "random" => {
+            keys.text("balance", "p2c");
+            if directive.argument(1).starts_with("least_time") {
+                notes.add(
+                    directive,
+                    "of two servers the one with fewer requests is chosen; nginx would take the faster one",
+                );
+            }
+        }
         "ip_hash" => {
             keys.text("balance", "ring_hash");
             keys.text("by", "source");
@@ -251,7 +293,18 @@ fn read_one(directive: &Directive, upstream: &mut Upstream, notes: &mut Notes) {
         "keepalive_time" => time(directive, "lifetime", keys, notes),
         // State is shared by all workers as it is.
         "zone" => {}
-        _ => notes.left_out(directive),
+        _ => notes.left_out_of_nginx(directive),
+    }
+}
+
+/// One directive of an upstream of `stream`, whose connections are told apart by the client's address alone.
+fn read_one_of_bytes(directive: &Directive, upstream: &mut Upstream, notes: &mut Notes) {
+    let is_by_address = ["$remote_addr", "$binary_remote_addr"].contains(&directive.argument(0));
+    match directive.name.as_str() {
+        "server" => read_server(directive, Take::Bytes, upstream, notes),
+        "hash" if is_by_address => upstream.keys.text("balance", "ring_hash"),
+        "least_conn" | "random" | "zone" => read_one(directive, upstream, notes),
+        name => notes.add(directive, reasons::of_stream(name)),
     }
 }
 
@@ -284,14 +337,8 @@ fn time(directive: &Directive, key: &str, keys: &mut Keys, notes: &mut Notes) {
     }
 }
 
-fn read_server(directive: &Directive, upstream: &mut Upstream, notes: &mut Notes) {
-    let mut server = Server {
-        address: directive.argument(0).to_owned(),
-        weight: 1,
-        is_backup: false,
-        max_fails: 1,
-        fail_timeout: "10s".to_owned(),
-    };
+fn read_server(directive: &Directive, take: Take, upstream: &mut Upstream, notes: &mut Notes) {
+    let mut server = Server::new(directive.argument(0));
     if !is_server(&server.address) {
         notes.add(
             directive,
@@ -312,6 +359,10 @@ fn read_server(directive: &Directive, upstream: &mut Upstream, notes: &mut Notes
             ("resolve", ..) => upstream.keys.set("dns", "true"),
             ("slow_start", _, Some(span)) => upstream.keys.text("slow_start", &span),
             ("max_conns", Some(0), _) => {}
+            ("max_conns", Some(_), _) if take == Take::Bytes => notes.add(
+                directive,
+                "`max_conns` is left out: any number of connections goes to a server; nginx would turn to another one, or refuse those beyond",
+            ),
             ("max_conns", Some(most), _) => {
                 let most = most.min(MOST_CONNECTIONS);
                 let known = upstream.keys.get("connections");

@@ -14,15 +14,15 @@ pub(super) struct NoCounterpart(pub(super) String);
 
 /// Variables with their places, and when these are known.
 const PLACES: &[(&str, &str, Moment)] = &[
-    ("remote_addr", "{client}", Moment::Request),
+    ("remote_addr", "{client}", Moment::Connection),
     ("binary_remote_addr", "{client}", Moment::Request),
-    ("proxy_protocol_addr", "{client}", Moment::Request),
-    ("remote_port", "{client.port}", Moment::Request),
+    ("proxy_protocol_addr", "{client}", Moment::Connection),
+    ("remote_port", "{client.port}", Moment::Connection),
     ("host", "{host}", Moment::Request),
     ("http_host", "{authority}", Moment::Request),
     ("scheme", "{scheme}", Moment::Request),
-    ("server_addr", "{server.address}", Moment::Request),
-    ("server_port", "{port}", Moment::Request),
+    ("server_addr", "{server.address}", Moment::Connection),
+    ("server_port", "{port}", Moment::Connection),
     ("request_method", "{method}", Moment::Request),
     ("request_uri", "{target}", Moment::Request),
     ("uri", "{path}", Moment::Request),
@@ -34,31 +34,39 @@ const PLACES: &[(&str, &str, Moment)] = &[
     ("content_length", "{header:content-length}", Moment::Request),
     ("content_type", "{header:content-type}", Moment::Request),
     ("request_body", "{content}", Moment::Request),
-    ("connection", "{connection}", Moment::Request),
+    ("connection", "{connection}", Moment::Connection),
     ("remote_user", "{user}", Moment::Request),
     ("request_id", "{request.id}", Moment::Request),
-    ("time_iso8601", "{time}", Moment::Request),
-    ("time_local", "{time.clf}", Moment::Request),
-    ("msec", "{time.unix}", Moment::Request),
-    ("ssl_server_name", "{tls.sni}", Moment::Request),
-    ("ssl_protocol", "{tls.version}", Moment::Request),
-    ("ssl_client_s_dn", "{tls.client.subject}", Moment::Request),
-    ("ssl_client_i_dn", "{tls.client.issuer}", Moment::Request),
-    ("ssl_client_serial", "{tls.client.serial}", Moment::Request),
+    ("time_iso8601", "{time}", Moment::Connection),
+    ("time_local", "{time.clf}", Moment::Connection),
+    ("msec", "{time.unix}", Moment::Connection),
+    ("ssl_server_name", "{tls.sni}", Moment::Connection),
+    ("ssl_protocol", "{tls.version}", Moment::Connection),
+    (
+        "ssl_client_s_dn",
+        "{tls.client.subject}",
+        Moment::Connection,
+    ),
+    ("ssl_client_i_dn", "{tls.client.issuer}", Moment::Connection),
+    (
+        "ssl_client_serial",
+        "{tls.client.serial}",
+        Moment::Connection,
+    ),
     (
         "ssl_client_fingerprint",
         "{tls.client.fingerprint}",
-        Moment::Request,
+        Moment::Connection,
     ),
     (
         "ssl_client_escaped_cert",
         "{tls.client.pem}",
-        Moment::Request,
+        Moment::Connection,
     ),
     (
         "ssl_client_verify",
         "{tls.client.verified}",
-        Moment::Request,
+        Moment::Connection,
     ),
     ("upstream_addr", "{upstream.address}", Moment::Response),
     (
@@ -78,6 +86,38 @@ const PLACES: &[(&str, &str, Moment)] = &[
     ("bytes_sent", "{bytes}", Moment::End),
     ("request_time", "{duration}", Moment::End),
 ];
+
+/// Variables that stand for a little more or less than their places do, and what nginx would have.
+const NEARLY: [(&str, &str); 3] = [
+    (
+        "bytes_sent",
+        "is the content alone; nginx would count the head of the response too",
+    ),
+    (
+        "upstream_response_time",
+        "is the time to the head of the response; nginx would count its content too",
+    ),
+    (
+        "upstream_addr",
+        "is the server that was tried last; nginx would name all that were tried",
+    ),
+];
+
+/// What is said of the variables of a text whose places are not quite the same.
+pub(super) fn differences(text: &str) -> impl Iterator<Item = String> {
+    let mut names: Vec<&str> = Vec::new();
+    let mut rest = text;
+    while let Some((_, after)) = rest.split_once('$') {
+        let Some((name, behind)) = variable(after) else {
+            rest = after;
+            continue;
+        };
+        names.push(name);
+        rest = behind;
+    }
+    let nearly = NEARLY.iter().filter(move |(name, _)| names.contains(name));
+    nearly.map(|(name, what)| format!("`${name}` {what}"))
+}
 
 /// Variables whose names have a name of the user's behind them, and the kind of place that they are.
 const NAMED: [(&str, &str, Moment); 6] = [
@@ -149,8 +189,25 @@ fn group(groups: &Regex, name: &str) -> Option<String> {
     names.any(|it| it == name).then(|| format!("{{{name}}}"))
 }
 
+/// The place of a variable of `stream`; its maps are those of listeners alone.
+fn place_of_connection(name: &str, scope: &Scope<'_>) -> Option<String> {
+    if maps::defining(&format!("${name}"), scope).is_some() {
+        return None;
+    }
+    let known = PLACES.iter().find(|(known, ..)| *known == name);
+    match known {
+        // Text goes over TCP alone.
+        None if name == "protocol" => Some("TCP".to_owned()),
+        None => None,
+        Some((_, place, first)) => (*first == Moment::Connection).then(|| (*place).to_owned()),
+    }
+}
+
 /// The place of a variable, or its value if that is the same for all requests of the scope.
 fn place(name: &str, scope: &Scope<'_>, moment: Moment, depth: usize) -> Option<String> {
+    if moment == Moment::Connection {
+        return place_of_connection(name, scope);
+    }
     let variable = format!("${name}");
     if let Some(map) = maps::defining(&variable, scope) {
         // As it is written: around all servers.

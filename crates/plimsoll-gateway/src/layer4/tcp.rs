@@ -11,7 +11,7 @@ use plimsoll_client::{Connection as ServerConnection, Stream as ServerStream};
 use plimsoll_model::Clock as _;
 use plimsoll_server::{
     Accepted, AccessLog, Addresses, FirstBytes, Inspection, LocalFuture, LoggedConnection,
-    StreamHandler, WorkerContext,
+    StreamHandler, Template, WorkerContext,
 };
 use plimsoll_wire::tls::{ClientHello, ClientHelloError};
 use plimsoll_wire::{ProxiedEnds, ProxyProtocol, SystemClock};
@@ -23,10 +23,12 @@ use super::relay::{Relay, RelayMemory, Side};
 use super::routes::TcpRoutes;
 use crate::upstream::{Server, ServerUse, Upstream, UpstreamPlan};
 
-/// A listener that forwards connections, as configured.
+/// A listener that takes connections, as configured.
 #[derive(Debug)]
 pub(crate) struct TcpPlan {
     pub(crate) routes: TcpRoutes<Arc<UpstreamPlan>>,
+    /// Each connection is sent this and closed, and none is forwarded.
+    pub(crate) respond: Option<Template>,
     /// The clients that are let in, if not all are.
     pub(crate) addresses: Option<Addresses>,
     /// PROXY header that announces the client's addresses to servers.
@@ -37,7 +39,10 @@ pub(crate) struct TcpPlan {
     pub(crate) log: Option<AccessLog>,
 }
 
-/// Forwards the connections of one worker.
+/// How long a client that was answered may take to end its side.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// Takes the connections of one worker.
 pub(crate) struct TcpHandler {
     routes: TcpRoutes<Rc<Upstream>>,
     shared: Rc<Shared>,
@@ -80,6 +85,14 @@ impl TcpHandler {
         }))
     }
 
+    /// Sends a text and closes the connection.
+    fn respond(&self) -> Inspection {
+        let connection = Connection::begin(&self.shared, None);
+        Inspection::Decided(Box::new(move |accepted| -> LocalFuture<()> {
+            Box::pin(connection.respond(accepted))
+        }))
+    }
+
     /// Closes a connection for which there is no server.
     fn reject(&self, end: End, server_name: Option<String>) -> Inspection {
         let connection = Connection::begin(&self.shared, server_name);
@@ -94,6 +107,9 @@ impl StreamHandler for TcpHandler {
         let addresses = self.shared.plan.addresses.as_ref();
         if addresses.is_some_and(|it| !it.admits(first.connection.peer.ip())) {
             return self.reject(End::Denied, None);
+        }
+        if self.shared.plan.respond.is_some() {
+            return self.respond();
         }
         let fallback = self.routes.fallback.as_ref();
         if self.routes.routes.is_empty()
@@ -170,6 +186,29 @@ impl Connection {
             // Whether the client still reads it concerns the client alone.
             accepted.stream.write_all(&UNRECOGNIZED_NAME).await.ok();
             accepted.stream.shutdown().await.ok();
+        }
+    }
+
+    async fn respond(mut self, mut accepted: Accepted) {
+        self.peer = Some(accepted.connection.peer);
+        let mut text = Vec::new();
+        if let Some(template) = &self.shared.plan.respond {
+            template.fill_for_connection(&accepted.connection, &mut text);
+        }
+        let stream = &mut accepted.stream;
+        self.end = match stream.write_all(&text).await {
+            Ok(()) => {
+                self.moved.1 = text.len() as u64;
+                self.shared.figures.count_bytes(0, self.moved.1);
+                End::ServerClosed
+            }
+            Err(_) => End::ClientReset,
+        };
+        // What the client has sent and nobody has read would reset the connection, and with it the text that is under way.
+        if stream.shutdown().await.is_ok() {
+            let mut nowhere = tokio::io::sink();
+            let rest = tokio::io::copy(stream, &mut nowhere);
+            tokio::time::timeout(LINGER, rest).await.ok();
         }
     }
 

@@ -473,3 +473,76 @@ fn requests_are_kept_apart_and_kept_out_by_places() {
     assert_eq!(get("/?fresh=0", "lang=de"), "5");
     assert_eq!(get("/?fresh=0", "lang=de"), "5");
 }
+
+#[test]
+fn a_request_that_bypasses_the_cache_renews_what_is_stored() {
+    let bench = bench(
+        "{ default_lifetime = \"1h\", bypass = \"{header:x-fresh}\" }",
+        |number| {
+            let fields: &[_] = match number {
+                3 => &[("cache-control", "private")],
+                _ => &[],
+            };
+            Reply::new(200, fields).content(number.to_string())
+        },
+    );
+    let get = |path: &str, fields: &str| {
+        let received = bench.get(path, fields);
+        let status = received.field("cache-status").unwrap().to_owned();
+        (received.into_text(), status)
+    };
+    let is = |text: &str, status: &str| (text.to_owned(), format!("plimsoll; {status}"));
+    assert_eq!(get("/", ""), is("1", "fwd=uri-miss; stored"));
+    let fresh = "X-Fresh: 1\r\n";
+    assert_eq!(get("/", fresh), is("2", "fwd=bypass; stored"));
+    assert_eq!(get("/", ""), is("2", "hit"));
+    assert_eq!(get("/", "X-Fresh: 0\r\n"), is("2", "hit"));
+    // What may not be stored leaves what is stored as it is, and says nothing about other requests.
+    assert_eq!(get("/", fresh), is("3", "fwd=bypass"));
+    assert_eq!(get("/", ""), is("2", "hit"));
+    // A part is not stored, nor is what a request itself wants nobody to store.
+    let part = format!("{fresh}Range: bytes=0-0\r\n");
+    assert_eq!(get("/", &part), is("4", "fwd=bypass"));
+    let unstored = format!("{fresh}Cache-Control: no-store\r\n");
+    assert_eq!(get("/", &unstored), is("5", "fwd=request"));
+    assert_eq!(get("/", ""), is("2", "hit"));
+    let metrics = get_with(bench.gateway.addresses[1], "/metrics", "").into_text();
+    let misses = "plimsoll_gateway_cache_total{route=\"/\",event=\"miss\"} 1";
+    assert!(metrics.contains(misses), "{metrics}");
+}
+
+#[test]
+fn a_response_that_is_not_to_be_stored_is_not_but_stored_ones_are_sent() {
+    let bench = bench(
+        "{ default_lifetime = \"1h\", no_store = [\"{cookie:session}\", \"{query:once}\"] }",
+        |number| Reply::new(200, &[]).content(number.to_string()),
+    );
+    let get = |path: &str, fields: &str| bench.get(path, fields).into_text();
+    let session = "Cookie: session=x\r\n";
+    assert_eq!(get("/", session), "1");
+    assert_eq!(get("/", session), "2");
+    // The first two say nothing about other requests.
+    assert_eq!(get("/", ""), "3");
+    assert_eq!(get("/", session), "3");
+    assert_eq!(get("/?once=1", ""), "4");
+    assert_eq!(get("/?once=1", ""), "5");
+}
+
+#[test]
+fn a_stale_response_is_validated_for_a_request_whose_response_is_not_stored() {
+    let bench = bench("{ no_store = \"{cookie:session}\" }", |number| {
+        let fields = [("cache-control", "no-cache"), ("etag", "\"a\"")];
+        match number {
+            1 => Reply::new(200, &fields).content("old"),
+            3 => Reply::new(200, &[("cache-control", "max-age=60")]).content("own"),
+            _ => Reply::new(304, &fields),
+        }
+    });
+    let get = |fields: &str| bench.get("/", fields).into_text();
+    let session = "Cookie: session=x\r\n";
+    assert_eq!(get(""), "old");
+    assert_eq!(get(session), "old");
+    assert_eq!(get(session), "own");
+    assert_eq!(get(""), "old");
+    assert_eq!(bench.origin.requests(), 4);
+}

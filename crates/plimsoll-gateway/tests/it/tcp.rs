@@ -251,6 +251,34 @@ fn a_header_of_a_proxy_in_front_is_passed_on() {
 }
 
 #[test]
+fn a_listener_answers_with_a_text_and_closes() {
+    let text = "[[listen]]\naddress = \"127.0.0.1:0\"\nproxied_by = \"127.0.0.1\"\n\
+        tcp = { respond = \"{client} {client.port} at {port}, {map:who}\\n\" }\n\
+        [map.who]\nkey = \"{client}\"\nexact = { \"192.0.2.7\" = \"known\" }\ndefault = \"nobody\"\n\
+        [admin]\naddress = \"127.0.0.1:0\"\n";
+    let gateway = Served::new(text);
+    let header = "PROXY TCP4 192.0.2.7 198.51.100.1 4711 443\r\n";
+    let expected = "192.0.2.7 4711 at 443, known\n";
+    assert_eq!(talk(gateway.address(), header.as_bytes()), expected);
+    // What the client has sent, and nobody reads, takes nothing from it.
+    let more = format!("{header}{}", "x".repeat(100_000));
+    assert_eq!(talk(gateway.address(), more.as_bytes()), expected);
+    eventually(|| metric(&gateway, "flows_ended_total", "server_closed") == 2);
+    let sent = 2 * expected.len() as u64;
+    assert_eq!(metric(&gateway, "flow_bytes_total", "sent"), sent);
+}
+
+#[test]
+fn a_text_is_for_clients_that_are_let_in() {
+    let gateway = gateway(
+        "{ respond = \"hello\", addresses = { deny = \"127.0.0.1\" } }",
+        "",
+    );
+    assert_eq!(talk(gateway.address(), b""), "");
+    assert_eq!(metric(&gateway, "flows_ended_total", "denied"), 1);
+}
+
+#[test]
 fn a_reload_cuts_no_connection() {
     let (one, two) = (Peer::new("1"), Peer::new("2"));
     let mut gateway = gateway(&format!("\"{}\"", one.url()), "");
@@ -406,6 +434,10 @@ tcp = {}
 address = "127.0.0.1:0"
 tcp = "tcp://10.0.0.1"
 
+[[listen]]
+address = "127.0.0.1:0"
+tcp = { respond = "{path}", idle_timeout = "1s" }
+
 [[route]]
 proxy = "db"
 
@@ -440,6 +472,8 @@ by = "path"
         "listen[2].tcp: `http://10.0.0.1` is not a URL of tcp://",
         "listen[3].tcp: `to` is missing",
         "listen[4].tcp: `tcp://10.0.0.1` needs a port",
+        "listen[5].tcp.respond: `{path}` is not known of a connection",
+        "listen[5].tcp.respond: `idle_timeout` has no effect",
         "upstream.db: `sticky` is for requests",
         "upstream.db.health.kind: is \"tcp\" for servers of tcp://",
         "upstream.mixed: servers of http://, tcp:// and udp:// are mixed",
@@ -460,6 +494,10 @@ tcp = "tcp://10.0.0.1:5432"
 address = "127.0.0.1:0"
 proxied_by = "10.0.0.0/8"
 tcp = { to = "db", routes = [{ sni = ["a.example", "*.b.example"], alpn = "h2", to = "db" }], proxy_protocol = "v2", idle_timeout = "1h", addresses = { allow = "10.0.0.0/8", deny = ["10.0.0.9"] } }
+
+[[listen]]
+address = "127.0.0.1:0"
+tcp = { respond = "{client}", addresses = { allow = "10.0.0.0/8" } }
 
 [upstream.db]
 servers = ["tcp://10.0.0.1:5432", { url = "tcp://db.internal:5432", weight = 2, zone = "a" }]

@@ -127,6 +127,8 @@ pub struct Listened<'a> {
     pub log: Option<&'a AccessLog>,
     /// Receives notices while it is served.
     pub notices: &'a Notices,
+    /// The maps of the file.
+    pub maps: &'a Maps,
     /// The TLS configuration, if the listener has `tls`; only for `tcp` and `quic`.
     pub tls: Option<Arc<rustls::ServerConfig>>,
     pub(super) sections: &'a Sections,

@@ -90,6 +90,7 @@ pub(super) fn compile(
                 log: LogPlan::main(logs),
                 notices: &context.compiler.notices,
                 sections: &context.sections,
+                maps: &context.maps,
                 tls: secured.tls,
             };
             let serves = compile_raw(key, value, context, &listened);

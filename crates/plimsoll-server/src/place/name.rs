@@ -138,8 +138,10 @@ pub enum UnknownPlace {
     },
 }
 
+/// Why it is not.
 fn before(moment: Moment) -> &'static str {
     match moment {
+        Moment::Connection => "of a connection, which has no requests",
         Moment::Request => "before there is a response",
         Moment::Response | Moment::End => "before the response has ended",
     }

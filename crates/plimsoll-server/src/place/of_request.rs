@@ -5,8 +5,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
 use http::header::COOKIE;
-use plimsoll_model::Clock as _;
-use plimsoll_wire::SystemClock;
 
 use super::{Place, Values};
 use crate::message::request::{Request, Scheme};
@@ -29,8 +27,13 @@ impl Values for Request<'_> {
                 },
                 out,
             ),
-            Place::ServerAddress => address(self.connection().local, out),
-            Place::Port => number(self.connection().local.port(), out),
+            Place::ServerAddress
+            | Place::Port
+            | Place::Connection
+            | Place::ServerName
+            | Place::TlsVersion
+            | Place::ClientCertificate(_)
+            | Place::Time(_) => self.connection().write(place, out),
             Place::Method => text(self.method, out),
             Place::Path => text(self.path, out),
             Place::Segment(count) => {
@@ -70,25 +73,6 @@ impl Values for Request<'_> {
                 None => false,
                 Some(length) => number(length, out),
             },
-            Place::Connection => number(self.connection().id, out),
-            Place::ServerName => {
-                let tls = self.connection().tls.as_ref();
-                let name = tls.and_then(|tls| tls.server_name.as_deref());
-                optional(name.map(str::as_bytes), out)
-            }
-            Place::TlsVersion => {
-                let tls = self.connection().tls.as_ref();
-                let version = tls.and_then(|tls| tls.version);
-                optional(version.and_then(version_name).map(str::as_bytes), out)
-            }
-            Place::ClientCertificate(part) => match &self.connection().tls {
-                None => false,
-                Some(tls) => part.write(tls, out),
-            },
-            Place::Time(form) => {
-                form.write(SystemClock.wall(), out);
-                true
-            }
             Place::Map(map) => {
                 map.write(self, out);
                 true
@@ -104,14 +88,6 @@ impl Values for Request<'_> {
             }
             place => self.content().notes().write(place, out),
         }
-    }
-}
-
-fn version_name(version: rustls::ProtocolVersion) -> Option<&'static str> {
-    match version {
-        rustls::ProtocolVersion::TLSv1_2 => Some("TLSv1.2"),
-        rustls::ProtocolVersion::TLSv1_3 => Some("TLSv1.3"),
-        _ => None,
     }
 }
 

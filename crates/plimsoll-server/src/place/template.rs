@@ -8,6 +8,7 @@ use regex::bytes::{Captures, Regex};
 use super::map::Map;
 use super::name::{self, Name, UnknownPlace};
 use super::{Moment, Place, Values};
+use crate::message::connection::ConnectionInfo;
 use crate::message::request::Request;
 
 /// A text with places, such as `{client}` or `port={port}`.
@@ -141,6 +142,11 @@ impl Template {
         self.write(request, None, out);
     }
 
+    /// Appends the text for a connection that is not HTTP; it was parsed for [`Moment::Connection`].
+    pub fn fill_for_connection(&self, connection: &ConnectionInfo, out: &mut Vec<u8>) {
+        self.write(connection, None, out);
+    }
+
     /// The value of a field for a request. `None` where nothing is left of it, and where no field may have it (RFC 9110, section
     /// 5.5): content may have line breaks, with which a client could inject fields.
     ///
@@ -190,7 +196,7 @@ impl Template {
     /// The latest source of its places.
     pub(crate) fn moment(&self) -> Moment {
         let moments = self.places().map(Place::moment);
-        moments.max().unwrap_or(Moment::Request)
+        moments.max().unwrap_or(Moment::Connection)
     }
 }
 
@@ -248,6 +254,27 @@ mod tests {
         for (text, name) in [("{nobody}", "nobody"), ("a {clint} b", "clint")] {
             let error = parse(text).unwrap_err();
             assert_eq!(error, UnknownPlace::Name(name.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_connection_has_places_before_there_is_a_request() {
+        let at = |text: &str| Template::parse(text, &Maps::default(), Moment::Connection);
+        let text = "{client} {client.port} {server.address} {port} {connection} {tls.sni}.";
+        let template = at(text).unwrap().unwrap();
+        let connection = ConnectionInfo {
+            id: 7,
+            peer: "10.0.0.1:5".parse().unwrap(),
+            local: "[::1]:25".parse().unwrap(),
+            tls: None,
+        };
+        let mut filled = Vec::new();
+        template.fill_for_connection(&connection, &mut filled);
+        assert_eq!(String::from_utf8(filled).unwrap(), "10.0.0.1 5 ::1 25 7 .");
+        assert!(at("{time} {tls.version} {tls.client.subject}").is_ok());
+        for text in ["{path}", "{header:x}", "{request.id}", "{status}"] {
+            let error = at(text).unwrap_err().to_string();
+            assert!(error.ends_with("is not known of a connection, which has no requests"));
         }
     }
 

@@ -343,6 +343,24 @@ fn services_chosen_by_method_and_field_behind_nginx() {
 }
 
 #[test]
+fn files_and_what_stands_in_for_them_behind_nginx() {
+    same(
+        include_str!("nginx_import/files.conf"),
+        "files.test",
+        &[
+            "GET /assets/app.css",
+            "GET /assets/none.css",
+            "HEAD /assets/none.css",
+            "GET /busy/a",
+            "GET /app/a",
+            "GET /app/a.js?b=c",
+            "GET /plain.js",
+            "GET /notes",
+        ],
+    );
+}
+
+#[test]
 fn redirects_behind_nginx() {
     same(
         include_str!("nginx_import/moved.conf"),

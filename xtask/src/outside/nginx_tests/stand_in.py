@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Takes nginx's command line: translates the configuration by `plimsoll gateway import`, and runs `plimsoll up` on the result.
 
-PLIMSOLL and REFERENCE name the two programs; nginx takes sockets of a variable `NGINX`. Servers that the configuration itself forwards to stay with nginx: only the front is
+PLIMSOLL and REFERENCE name the two programs, NOTES the file for the notes of the translation; nginx takes sockets of a variable `NGINX`. Servers that the configuration itself forwards to stay with nginx: only the front is
 under test. What `plimsoll` prints goes to the error log that the command line names.
 """
 
@@ -78,7 +78,9 @@ class StandIn:
             open(source, "w").write(front)
             open(self.path("behind.conf"), "w").write(behind)
         done = subprocess.run([PLIMSOLL, "gateway", "import", source], capture_output=True, text=True)
-        open(self.path("notes"), "w").write(done.stderr)
+        # Of every start and reload of the file: what is said of its cases.
+        with open(os.environ["NOTES"], "a") as notes:
+            notes.write(done.stderr)
         if done.returncode:
             self.log.write(b"[emerg] import: " + done.stderr.encode())
             return False

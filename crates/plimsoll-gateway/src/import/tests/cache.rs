@@ -59,8 +59,8 @@ fn no_client_gets_what_another_one_was_sent() {
         }
         ",
         &[
-            "skip = [\"{cookie:session}\"] }",
-            "skip = [\"{header:authorization}\"] }",
+            "no_store = [\"{cookie:session}\"] }",
+            "bypass = [\"{header:authorization}\"] }",
             "key = \"{cookie:user}\" }",
         ],
         &[
@@ -68,10 +68,44 @@ fn no_client_gets_what_another_one_was_sent() {
             "nginx.conf:6: proxy_cache: responses are kept in memory",
             "nginx.conf:7: proxy_cache: responses are kept in memory",
             "nginx.conf:8: proxy_cache: left out: responses differ by `$host_group`",
+            "nginx.conf:8: proxy_cache_key: each URL has a response of its own; nginx would send the same one for all queries of a path",
             "nginx.conf:9: proxy_cache: responses are kept in memory",
             "nginx.conf:9: auth_request: responses to authorized clients are cached only where they are `public`",
             "nginx.conf:10: proxy_cache: left out: `proxy_no_cache $request_length` excepts",
             "auth_request: the service gets the fields of the request",
+        ],
+    );
+}
+
+#[test]
+fn what_bypasses_a_cache_is_apart_from_what_is_not_stored() {
+    check(
+        r"
+        http {
+            proxy_cache_path /var/cache keys_zone=z:10m;
+            server {
+                listen 80;
+                proxy_cache z;
+                location /a/ {
+                    proxy_cache_bypass $http_upgrade $cookie_nocache $arg_nocache;
+                    proxy_no_cache $arg_nocache $http_pragma;
+                    proxy_cache_key $scheme$host$uri;
+                    proxy_cache_use_stale updating http_404 error;
+                    proxy_pass http://127.0.0.1:1;
+                }
+                location /b/ { proxy_cache_key one; proxy_pass http://127.0.0.1:1; }
+                location /c/ { proxy_cache_key $uri$is_args$args; proxy_pass http://127.0.0.1:1; }
+            }
+        }
+        ",
+        &[
+            "skip = [\"{query:nocache}\"], bypass = [\"{cookie:nocache}\"], no_store = [\"{header:pragma}\"]",
+        ],
+        &[
+            "nginx.conf:10: proxy_cache_key: each URL has a response of its own; nginx would send the same one for all queries of a path",
+            "nginx.conf:11: proxy_cache_use_stale: `updating` is left out",
+            "nginx.conf:11: proxy_cache_use_stale: `http_404` is left out",
+            "nginx.conf:14: proxy_cache_key: each URL has a response of its own; nginx would send the same one for all URLs",
         ],
     );
 }

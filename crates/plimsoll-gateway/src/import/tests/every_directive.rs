@@ -1,7 +1,7 @@
 //! No directive goes without an answer: it changes the translation, or has a note, or is known to make no difference.
 
 use super::imported;
-use crate::import::fates::{Level, READ};
+use crate::import::fates::{HARMLESS, Level, READ};
 
 /// A directive that is read, with a value that is not nginx's default, and what has to be around it.
 const EXAMPLES: &[(&str, &str)] = &[
@@ -133,10 +133,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("proxy_send_timeout", "proxy_send_timeout 7s;"),
     ("grpc_read_timeout", "grpc_read_timeout 7s;"),
     ("proxy_next_upstream", "proxy_next_upstream off;"),
-    (
-        "proxy_next_upstream_tries",
-        "proxy_next_upstream error; proxy_next_upstream_tries 5;",
-    ),
+    ("proxy_next_upstream_tries", "proxy_next_upstream_tries 5;"),
     ("proxy_ssl_verify", "proxy_ssl_verify on;"),
     (
         "proxy_ssl_trusted_certificate",
@@ -289,6 +286,94 @@ fn every_directive_that_is_read_changes_the_translation_or_has_a_note() {
         }
     }
     assert!(silent.is_empty(), "{silent:#?}");
+}
+
+#[test]
+fn what_makes_no_difference_is_read_by_nobody_and_has_a_reason() {
+    let without = imported(&configuration("", "", ""));
+    for (reason, names) in HARMLESS {
+        assert!(!reason.is_empty(), "{names:?}");
+        // Files are included as they are parsed.
+        for name in names.iter().filter(|it| **it != "include") {
+            assert!(READ.iter().all(|(read, _)| read != name), "{name}");
+            let name = name.replace('*', "x");
+            let text = format!("{name} 7;");
+            assert_eq!(imported(&configuration(&text, "", "")), without, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_value_that_holds_anyway_has_no_note_but_another_one_has() {
+    let without = imported(&configuration("", "", ""));
+    for (name, same, other) in [
+        ("proxy_buffering", "off", "on"),
+        ("fastcgi_buffering", "off", "on"),
+        ("client_body_in_file_only", "off", "clean"),
+        ("proxy_ssl_server_name", "on", "off"),
+        ("proxy_cache_lock", "on", "off"),
+        ("proxy_cache_revalidate", "on", "off"),
+        ("proxy_cache_min_uses", "1", "3"),
+        ("proxy_cache_methods", "GET", "POST"),
+        ("gzip_proxied", "any", "expired"),
+        ("gzip_disable", "msie6", "curl"),
+        ("gzip_static", "on", "always"),
+        ("merge_slashes", "on", "off"),
+        ("chunked_transfer_encoding", "on", "off"),
+    ] {
+        let same = imported(&configuration(&format!("{name} {same};"), "", ""));
+        assert_eq!(same, without, "{name}");
+        let other = imported(&configuration(&format!("{name} {other};"), "", ""));
+        let own = other.notes.iter().find(|it| it.message.starts_with(name));
+        assert!(
+            own.is_some_and(|it| it.message.contains("nginx would")),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn what_is_carried_over_in_part_has_a_note() {
+    for (http, location, note) in [
+        (
+            "log_format own \"$bytes_sent\"; access_log /var/log/own.log own;",
+            "",
+            "log_format: `$bytes_sent` is the content alone; nginx would count the head",
+        ),
+        (
+            "log_format own \"${upstream_response_time}\"; access_log /var/log/own.log own;",
+            "",
+            "log_format: `$upstream_response_time` is the time to the head",
+        ),
+        (
+            "upstream app { server 10.0.0.5; } server { listen 82; location / { proxy_pass http://app; } \
+             location /slow/ { proxy_connect_timeout 9s; proxy_pass http://app; } }",
+            "",
+            "proxy_pass: `connect_timeout`, `retry`, `protocol` and `tls` of `app` are those of the first",
+        ),
+        (
+            "access_log /var/log/own.log combined gzip=5;",
+            "",
+            "access_log: `gzip` is left out",
+        ),
+        (
+            "upstream app { random two least_time=header; server 10.0.0.5; }",
+            "",
+            "random: of two servers the one with fewer requests",
+        ),
+        (
+            "",
+            "if ($http_a) { proxy_read_timeout 9s; }",
+            "proxy_read_timeout: left out: an `if` decides by `return`, `set` and `rewrite` alone",
+        ),
+    ] {
+        let imported = imported(&configuration(http, "", location));
+        let shown: Vec<_> = imported.notes.iter().map(|it| &it.message).collect();
+        assert!(
+            shown.iter().any(|it| it.starts_with(note)),
+            "{note}\n{shown:#?}"
+        );
+    }
 }
 
 #[test]
