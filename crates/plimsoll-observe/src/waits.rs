@@ -143,7 +143,7 @@ fn watch(pid: u32, mut tree: ProcessTree, inbox: &Receiver<()>) -> Waits {
         }),
         memory: memory.and_then(|memory| memory.stall(elapsed)),
         full_files: files.full(),
-        overflows: listeners.map_or(0, |listeners| listeners.overflows()),
+        overflows: listeners.map_or(0, Listeners::overflows),
     }
 }
 
