@@ -1,6 +1,6 @@
 //! The occupied buckets of an encoded histogram, without making one of it.
 //!
-//! Source: G. Tene, HdrHistogram, the V2 encoding: 40 bytes of head, then numbers as ZigZag LEB128 of at most nine bytes, of which
+//! Source: G. Tene, HdrHistogram, the V2 encoding: 40 bytes of head, then numbers as `ZigZag` LEB128 of at most nine bytes, of which
 //! one that is not negative is the count of the next bucket, and a negative one leaves out so many buckets.
 
 use super::{FiguresError, WRONG, decoded};
