@@ -242,7 +242,8 @@ impl Driver<'_> {
                 }
             }
             Event::Prepared(outcome) => {
-                let run = self.agent.run().to_owned();
+                // The agent may have left it meanwhile.
+                let run = self.run.clone();
                 match (&outcome, &self.part) {
                     (Err(error), _) => {
                         let problem = with_causes(&**error);

@@ -31,7 +31,7 @@ const APPENDS: u32 = 6;
 
 /// Time between two pings of a connection on which nothing else comes. After the third one without an answer the broker is away: a
 /// network that is cut ends no connection.
-const PING_EVERY: Duration = Duration::from_secs(3);
+const PING_EVERY: Duration = Duration::from_secs(2);
 
 /// Time between two attempts.
 const RETRY_AFTER: Duration = Duration::from_millis(500);

@@ -1,4 +1,10 @@
-use plimsoll_testkit::{Authority, MaterialFiles, NatsServer};
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use plimsoll_testkit::{Authority, MaterialFiles, NatsServer, eventually};
 
 use super::*;
 use crate::transport_contract;
@@ -16,6 +22,64 @@ fn connect(server: &NatsServer) -> NatsTransport {
 fn it_keeps_the_contract() {
     let server = NatsServer::start();
     transport_contract::all(&|| Box::new(connect(&server)));
+}
+
+/// A network between a client and `server`, which carries nothing while it is cut and ends no connection.
+fn network(server: &NatsServer, is_cut: &Arc<AtomicBool>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (to, is_cut) = (server.url().replace("nats://", ""), Arc::clone(is_cut));
+    thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            let Ok(broker) = TcpStream::connect(&to) else {
+                return;
+            };
+            let ways = [
+                (client.try_clone().unwrap(), broker.try_clone().unwrap()),
+                (broker, client),
+            ];
+            for (mut from, mut onward) in ways {
+                let is_cut = Arc::clone(&is_cut);
+                thread::spawn(move || {
+                    let mut buffer = [0; 4096];
+                    while let Ok(read @ 1..) = from.read(&mut buffer) {
+                        if !is_cut.load(Ordering::Relaxed)
+                            && onward.write_all(&buffer[..read]).is_err()
+                        {
+                            break;
+                        }
+                    }
+                    onward.shutdown(std::net::Shutdown::Both).ok();
+                });
+            }
+        }
+    });
+    address
+}
+
+#[test]
+fn a_network_that_is_cut_and_ends_no_connection_is_noticed() {
+    let server = NatsServer::start();
+    let is_cut = Arc::new(AtomicBool::new(false));
+    let transport = NatsTransport::connect(&NatsPlan {
+        url: format!("nats://{}", network(&server, &is_cut)),
+        name: "test".to_owned(),
+        ..NatsPlan::default()
+    });
+    let transport = transport.unwrap();
+    let subjects = ["plimsoll.cut.log".to_owned()];
+    transport
+        .create_log("plimsoll-cut", &subjects, 1 << 20)
+        .unwrap();
+    is_cut.store(true, Ordering::Relaxed);
+    // Whether it is found by this message or before it, it says so.
+    let appended = transport.append(&subjects[0], "1", b"1".to_vec());
+    eventually(|| !transport.is_connected());
+    let again = transport.append(&subjects[0], "1", b"1".to_vec());
+    assert!(again.unwrap_err().is_away && appended.is_err());
+    is_cut.store(false, Ordering::Relaxed);
+    eventually(|| transport.is_connected());
+    transport.append(&subjects[0], "1", b"1".to_vec()).unwrap();
 }
 
 #[test]
