@@ -288,7 +288,18 @@ pub(super) const HARMLESS: &[(&str, &[&str])] = &[
     ),
     (
         "all versions of HTTP are spoken, by clients that want them",
-        &["http2", "http3", "quic_*"],
+        &["http2", "http3"],
+    ),
+    (
+        "how packets of QUIC are sent and connections are told apart is not seen in what they carry",
+        &[
+            "quic_active_connection_id_limit",
+            "quic_bpf",
+            "quic_gso",
+            "quic_host_key",
+            "quic_mtu",
+            "quic_stream_buffer_size",
+        ],
     ),
     (
         "no version of a server is in the field `server`",
@@ -353,6 +364,7 @@ pub(super) fn is_as_here(directive: &Directive) -> bool {
         | "uwsgi_buffering"
         | "scgi_buffering"
         | "client_body_in_file_only"
+        | "quic_retry"
         | "recursive_error_pages"
         | "server_name_in_redirect" => values.all(|it| it == "off"),
         "proxy_ssl_server_name"

@@ -77,6 +77,31 @@ pub(super) fn is_of_place(scope: &Scope<'_>) -> bool {
     named(scope).is_some_and(|here| Some(here) != named(&scope.outermost()))
 }
 
+/// Notes what a place says of its clients that its route does not know.
+pub(super) fn report(scope: &Scope<'_>, route: &Keys, notes: &mut Notes) {
+    if !is_of_place(scope) {
+        return;
+    }
+    let given = scope.all("set_real_ip_from");
+    for other in given.iter().filter(|it| network(it.argument(0)).is_none()) {
+        notes.add(
+            other,
+            "left out: it is not a network; nginx would believe whom it names too",
+        );
+    }
+    // What is forwarded has `trust`, and what is closed needs to know nobody.
+    let is_closed = route
+        .get("respond")
+        .is_some_and(|it| it.starts_with("{ status = 403"));
+    let is_told = is_closed || route.get("proxy").is_some();
+    if let Some(first) = given.first().filter(|_| !is_told) {
+        notes.add(
+            first,
+            "left out: the client is whom the listener knows; nginx would take another address from the field here",
+        );
+    }
+}
+
 /// Networks of proxies, and the field in which they name clients.
 fn named<'a>(scope: &Scope<'a>) -> Option<(Vec<&'a str>, Option<&'a str>)> {
     let header = scope.last("real_ip_header").map(|it| it.argument(0));

@@ -393,6 +393,10 @@ const OF_HTTP: &[(&str, &str)] = &[
         "connections of clients end by `limits.idle_timeout` alone; nginx would not close them before this time",
     ),
     (
+        "quic_retry",
+        "clients are answered at once; nginx would send them back to prove their address: write `http3 = { retry_key = \"FILE\" }` of the listener",
+    ),
+    (
         "http2_push*",
         "no browser takes pushed responses any more; nginx would send them",
     ),

@@ -130,7 +130,7 @@ pub(super) fn is_harmless(directive: &Directive) -> bool {
 fn is_closing(directive: &Directive) -> bool {
     match directive.name.as_str() {
         "js_access" | "ssl_crl" => true,
-        "ssl_verify_client" => directive.argument(0) != "off",
+        "ssl_verify_client" | "ssl_reject_handshake" => directive.argument(0) != "off",
         _ => false,
     }
 }

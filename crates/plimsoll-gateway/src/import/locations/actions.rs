@@ -8,6 +8,7 @@ use super::super::files::files;
 use super::super::nginx::Directive;
 use super::super::patterns::as_path;
 use super::super::proxy::proxy;
+use super::super::real_ip;
 use super::super::responses::{middleware, returned};
 use super::super::route::{Condition, Route};
 use super::super::scope::Scope;
@@ -52,6 +53,7 @@ pub(super) fn route(
     }
     keys.inherit(&context.variant.conditions);
     action(condition, context, &mut keys, upstreams, notes);
+    real_ip::report(context.scope, &keys, notes);
     middleware(context.scope, &mut keys, notes);
     successors(context.server, context.scope, &mut keys, notes);
     let directive = context.location.directive;
@@ -92,6 +94,7 @@ pub(super) fn server_route(
         None if self::tried(&condition, server, scope, &mut keys, upstreams, notes) => {}
         None => files(&condition, scope, &mut keys, notes),
     }
+    real_ip::report(scope, &keys, notes);
     middleware(scope, &mut keys, notes);
     successors(server, scope, &mut keys, notes);
     Route::new(&keys, server)

@@ -57,6 +57,8 @@ fn what_is_closed_stays_closed() {
             "deny: responds with 403 to every client: `set_real_ip_from` is translated for all",
             "deny: every client needs the password: `set_real_ip_from`",
             "set_real_ip_from: left out: `trust` goes with",
+            "nginx.conf:5: set_real_ip_from: left out: the client is whom the listener knows",
+            "nginx.conf:6: set_real_ip_from: left out: it is not a network",
         ],
     );
 }

@@ -319,6 +319,7 @@ fn a_value_that_holds_anyway_has_no_note_but_another_one_has() {
         ("gzip_disable", "msie6", "curl"),
         ("gzip_static", "on", "always"),
         ("merge_slashes", "on", "off"),
+        ("quic_retry", "off", "on"),
         ("chunked_transfer_encoding", "on", "off"),
     ] {
         let same = imported(&configuration(&format!("{name} {same};"), "", ""));
@@ -350,6 +351,16 @@ fn what_is_carried_over_in_part_has_a_note() {
              location /slow/ { proxy_connect_timeout 9s; proxy_pass http://app; } }",
             "",
             "proxy_pass: `connect_timeout`, `retry`, `protocol` and `tls` of `app` are those of the first",
+        ),
+        (
+            "server { listen 82; location / { root /srv; set_real_ip_from 10.0.0.0/8; set_real_ip_from proxy.test; } }",
+            "",
+            "set_real_ip_from: left out: the client is whom the listener knows; nginx would",
+        ),
+        (
+            "server { listen 82; location / { set_real_ip_from proxy.test; proxy_pass http://10.0.0.5; } }",
+            "",
+            "set_real_ip_from: left out: it is not a network; nginx would",
         ),
         (
             "access_log /var/log/own.log combined gzip=5;",

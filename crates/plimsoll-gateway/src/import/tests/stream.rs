@@ -17,6 +17,7 @@ fn tcp_udp_and_tls_by_name() {
             server { listen 127.0.0.1:21; deny all; proxy_pass 10.0.0.5:21; }
             server { listen 127.0.0.1:54 udp; deny 10.0.0.9; proxy_pass 10.0.0.3:53; }
             server { listen 127.0.0.1:20; }
+            server { listen 127.0.0.1:19 ssl; ssl_certificate /c.pem; ssl_certificate_key /k.pem; ssl_reject_handshake on; return x; }
             server { listen 127.0.0.1:24; proxy_pass $remote_addr:25; }
         }
         ",
@@ -35,6 +36,7 @@ fn tcp_udp_and_tls_by_name() {
             "listen: left out: rules for addresses have no counterpart for datagrams",
             "listen: left out: `$remote_addr:25` is not a server",
             "server: left out: it neither forwards nor returns a text",
+            "ssl_reject_handshake: the server does not listen: this keeps clients out",
         ],
     );
 }
@@ -190,6 +192,7 @@ const EXAMPLES: &[&str] = &[
     "ssl_handshake_timeout 7s;",
     "ssl_preread on;",
     "ssl_protocols TLSv1.3;",
+    "ssl_reject_handshake on;",
     "ssl_session_cache shared:a:1m;",
     "ssl_verify_client on;",
     "tcp_nodelay off;",
