@@ -72,7 +72,7 @@ enum State {
     Ended,
 }
 
-/// The broker cannot be reached, so no agent is heard and none hears of the coordinator.
+/// The broker is unreachable: no message of an agent or of the coordinator arrives.
 #[derive(Debug, Clone, Copy)]
 struct Away {
     since: Instant,
@@ -237,7 +237,7 @@ impl Coordinator {
                 self.away = None;
                 let after = now.saturating_duration_since(away.since);
                 self.excuse(after, now);
-                // Agents are waiting for a sign of life.
+                // Agents wait for the next beat.
                 self.next_beat = now;
                 let note = Note::BrokerBack { after };
                 self.outputs.push(CoordinatorOutput::Note(note));
@@ -315,7 +315,7 @@ impl Coordinator {
                     report,
                 };
                 let abort = done.report.as_ref().and_then(|report| report.abort.clone());
-                // An end that comes again is no news.
+                // A repeated end is not reported again.
                 let is_news = !self.members[position].has_ended();
                 let broken_off = problem.clone().filter(|_| is_news);
                 self.members[position].end(done, problem);
@@ -401,7 +401,7 @@ impl Coordinator {
 
     /// No agent could be heard until now.
     ///
-    /// - `away`: how long they could not hear of the coordinator either.
+    /// - `away`: how long messages of the coordinator did not arrive either.
     fn excuse(&mut self, away: Duration, now: Instant) {
         for member in &mut self.members {
             member.excuse(now);

@@ -28,11 +28,16 @@ mod body;
 
 mod layer;
 
+mod plan;
+
+mod url_key;
+
 mod figures;
 
 pub(crate) use self::disk::DiskPlan;
 pub(crate) use self::entry::Staleness;
 pub(crate) use self::figures::CacheFigures;
-pub(crate) use self::layer::{CachePlan, Cached, Exceptions};
+pub(crate) use self::layer::Cached;
 pub(crate) use self::lifetimes::{LifetimeStatus, Lifetimes};
+pub(crate) use self::plan::{CachePlan, Exceptions};
 pub(crate) use self::store::{Store, StoreState};

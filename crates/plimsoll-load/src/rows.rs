@@ -1,8 +1,8 @@
-//! The rows of a run that parts make: one a second, in memory that does not grow without end.
+//! The rows of a run: one a second, in bounded memory.
 
 use plimsoll_model::Tick;
 
-/// A day of seconds, some 90 MB. When there are as many rows, neighbours are put together, and rows are twice as long from then on.
+/// A day of seconds, some 90 MB by the size of a row. With more, neighbours are merged, and new rows are twice as long.
 const MOST_ROWS: usize = 86_400;
 
 /// The rows so far.
@@ -55,7 +55,7 @@ impl Rows {
         self.ticks
     }
 
-    /// Puts neighbours together.
+    /// Merges neighbours.
     fn halve(&mut self) {
         let rows = std::mem::take(&mut self.ticks);
         let mut is_full = true;

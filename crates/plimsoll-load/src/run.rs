@@ -37,6 +37,7 @@ use plimsoll_wire::descriptors::TooFewDescriptors;
 use crate::conditions::{Before, RunFacts};
 use crate::part::RunPart;
 use crate::plan::{HttpPlan, Pacing, RunPlan, WorkloadPlan};
+use crate::rows::Rows;
 use crate::run::collector::{Collector, Second};
 use crate::run::costs::{Costs, Observed, OpenSources};
 use crate::run::crew::Crew;
@@ -219,7 +220,7 @@ pub fn run(
     let names = observation.observed.iter();
     let names = names.map(|observed| observed.name.clone()).collect();
     let mut judge = Judge::new(observation.thresholds, names, plan.warm_up, end);
-    let mut ticks = Vec::new();
+    let mut ticks = Rows::new();
     let interrupt = Arc::clone(&watch.interrupt);
     let mut on_second = |tick: Tick, second: EndedSecond<'_>| {
         let EndedSecond {
@@ -250,7 +251,7 @@ pub fn run(
     let total = collector.finish();
     let conditions = before.after(observation.facts);
     let measured = Measured {
-        ticks,
+        ticks: ticks.into_ticks(),
         window,
         worst_worker: worst,
         observed,

@@ -66,6 +66,7 @@ pub use crate::results::check::{
     Certificate, Checked, CheckedCall, CheckedRedirect, Judgement, TlsSession, Verdict,
 };
 pub use crate::results::conditions::{Conditions, Limits, LoadAverage, Pinning};
+pub use crate::results::generator::{Generator, Saturation, Stalls};
 pub use crate::results::generator_share::GeneratorShare;
 pub use crate::results::latency_by_status::LatencyByStatus;
 pub use crate::results::loadtest::{
@@ -74,10 +75,10 @@ pub use crate::results::loadtest::{
 pub use crate::results::observed::{ClockDifference, ObservationGap, ObservedServer};
 pub use crate::results::requests::{RequestFigures, RequestNames};
 pub use crate::results::summary::{
-    Counts, DecodedBytes, EventFigures, ExchangeKind, FailureCount, Generator, Latency, LoadModel,
-    LoadShape, Messages, Moment, Nothing, RunSummary, Saturation, ServerCost, Stalls, Tick,
-    WindowBytes,
+    Counts, DecodedBytes, EventFigures, ExchangeKind, FailureCount, Latency, LoadModel, LoadShape,
+    Messages, Moment, Nothing, RunSummary, ServerCost, WindowBytes,
 };
+pub use crate::results::tick::Tick;
 pub use crate::secret::Secret;
 pub use crate::secret::masking::{
     MASK, MaskWithoutSecret, is_secret_field, is_secret_name, masked_arguments,

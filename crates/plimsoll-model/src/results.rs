@@ -2,9 +2,13 @@
 
 pub(crate) mod summary;
 
+pub(crate) mod tick;
+
 pub(crate) mod conditions;
 
 pub(crate) mod agents;
+
+pub(crate) mod generator;
 
 pub(crate) mod generator_share;
 

@@ -6,7 +6,10 @@
 //!
 //! Only the standard library and the file of [`free_port`] are used here: `xtask` compiles both too.
 
-// `xtask` compiles this file by its path, and would look for the module beside it.
+// `xtask` compiles this file by its path, and would look for the modules beside it.
+#[path = "services/clickhouse.rs"]
+mod clickhouse;
+
 #[path = "services/postgres.rs"]
 mod postgres;
 
@@ -20,6 +23,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+pub use self::clickhouse::{ClickHouseServer, clickhouse_database};
 pub use self::postgres::PostgresServer;
 use crate::free_port::free_port;
 
@@ -28,9 +32,6 @@ const NOBODY: u32 = 65_534;
 
 /// The role that owns the databases of tests. It is no superuser, so row-level security holds it too.
 const ROLE: &str = "plimsoll";
-
-/// The server of ClickHouse's HTTP interface.
-const CLICKHOUSE: &str = include_str!("services/clickhouse.py");
 
 /// Runs a command until the standard input closes, and ends it. A line on the standard input before it closes keeps the
 /// folder; without one the process was killed, or ended without dropping the server, and the folder is deleted.
@@ -511,112 +512,6 @@ fn run_as_unprivileged(command: &mut Command) {
         "{command:?}: {}",
         String::from_utf8_lossy(&output.stderr)
     );
-}
-
-/// A server with the engine of ClickHouse behind its HTTP interface, which is deleted at the end.
-#[derive(Debug)]
-pub struct ClickHouseServer {
-    python: PathBuf,
-    folder: PathBuf,
-    port: u16,
-    running: Option<ChildProcess>,
-}
-
-impl ClickHouseServer {
-    /// The one of this process, which is shared by its tests.
-    pub fn shared() -> &'static Self {
-        static SHARED: OnceLock<ClickHouseServer> = OnceLock::new();
-        SHARED.get_or_init(|| Self::start(&environment_of_tests(), 0))
-    }
-
-    /// Starts one of its own, for a test that stops it.
-    pub fn own() -> Self {
-        Self::start(&environment_of_tests(), 0)
-    }
-
-    /// Starts a new one.
-    ///
-    /// - `environment`: the virtual environment with `chdb-core`.
-    /// - `port`: of the loopback; 0 lets the system choose.
-    pub fn start(environment: &Path, port: u16) -> Self {
-        let python = environment.join("bin/python3");
-        assert!(
-            python.exists(),
-            "there is no {}; `cargo xtask services install` makes it",
-            environment.display()
-        );
-        let folder = new_folder("clickhouse");
-        let mut server = Self {
-            python,
-            folder,
-            port,
-            running: None,
-        };
-        server.resume();
-        server
-    }
-
-    /// Ends the server; its data stays.
-    pub fn stop(&mut self) {
-        self.running = None;
-    }
-
-    /// Starts the server again on its port, and waits until it takes connections.
-    pub fn resume(&mut self) {
-        let mut command = Command::new(&self.python);
-        command
-            .args(["-c", CLICKHOUSE])
-            .arg(self.folder.join("data"))
-            .arg(self.port.to_string());
-        // The environment may lie where the unprivileged user cannot look, so root stays root.
-        let mut kept = ChildProcess::start(&command, &self.folder, None);
-        let output = kept.0.stdout.take().expect("it is piped");
-        let mut first = String::new();
-        BufReader::new(output)
-            .read_line(&mut first)
-            .expect("the server prints its port");
-        self.port = first
-            .trim()
-            .parse()
-            .unwrap_or_else(|_| panic!("the server prints its port, not `{}`", first.trim()));
-        self.running = Some(kept);
-    }
-
-    /// The URL of a database that no other test has.
-    pub fn database(&self) -> String {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        self.url(&format!("test_{count}"))
-    }
-
-    /// The URL of a database.
-    pub fn url(&self, database: &str) -> String {
-        format!("http://127.0.0.1:{}/{database}", self.port)
-    }
-}
-
-impl Drop for ClickHouseServer {
-    fn drop(&mut self) {
-        self.stop();
-        fs::remove_dir_all(&self.folder).ok();
-    }
-}
-
-/// The URL of a new database: on the server that `PLIMSOLL_TEST_CLICKHOUSE_URL` names, or on the shared one.
-#[expect(clippy::disallowed_methods, reason = "a setting of the tests")]
-pub fn clickhouse_database() -> String {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-
-    let Ok(url) = std::env::var("PLIMSOLL_TEST_CLICKHOUSE_URL") else {
-        return ClickHouseServer::shared().database();
-    };
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let process = std::process::id();
-    format!(
-        "{}/plimsoll_test_{process}_{count}",
-        url.trim_end_matches('/')
-    )
 }
 
 /// The folder with `py-spy`, which `cargo xtask services install` puts beside ClickHouse's engine.

@@ -4,7 +4,7 @@
 //!
 //! - Two agents with four tenths of a core each beside one: pairs of runs in turns, the median of their ratios. A script is
 //!   dearer for an agent than for the server, so that agents are the limit; with a URL alone two agents and the server may need
-//!   more than this machine has, which is printed and judges nobody.
+//!   more than this machine has, which is printed and not judged.
 //! - The processor time of an agent beside that of `plimsoll load` with the same load, from /proc/PID/stat.
 //! - Reading and merging the ticks of a hundred agents: the benchmark `fleet_merge` of `plimsoll-bench`.
 

@@ -1,4 +1,4 @@
-//! What goes wrong on purpose: agents that are stopped or killed at each moment of a run, and a broker that restarts.
+//! Planned faults: agents that are stopped or killed at each moment of a run, and a broker that restarts.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -27,7 +27,7 @@ enum When {
     After(u32),
 }
 
-/// A coordinator that goes on meanwhile.
+/// A coordinator that runs meanwhile.
 struct Running {
     child: Child,
     lines: Arc<Mutex<Vec<String>>>,

@@ -147,7 +147,7 @@ fn judge(runs: &[FileRun], silent: &BTreeMap<String, String>) -> Results {
                 results.skip("a case of a file about which the import has a note");
             } else if let Some(cause) = silent.get(&run.file) {
                 results.skip(if cause.is_empty() {
-                    "a case of a file without a note, and nobody knows the cause yet"
+                    "a case of a file without a note, and the cause is not known yet"
                 } else {
                     "a case of a file without a note, whose cause is known"
                 });

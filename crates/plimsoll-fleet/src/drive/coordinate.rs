@@ -310,7 +310,7 @@ impl<'a> Driver<'a> {
             if let Some(ending) = self.act()? {
                 return match ending {
                     Ending::NotStarted(reason) => Err(reason.into()),
-                    // No agent has heard of the start.
+                    // No agent has received the start.
                     Ending::Ended if self.outbox.holds(|is_needed| *is_needed) => {
                         let reason = "the broker is away";
                         Err(TransportError::away("start the run", reason).into())

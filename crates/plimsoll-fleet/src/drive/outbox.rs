@@ -10,7 +10,7 @@ const MOST_BYTES: usize = 64 << 20;
 /// A message for a log.
 #[derive(Debug)]
 pub(super) struct Unsent<T> {
-    /// What its sender knows of it.
+    /// Data of the sender about it, which is not sent.
     pub(super) about: T,
     pub(super) subject: String,
     /// Of several messages with one, the log keeps the first.

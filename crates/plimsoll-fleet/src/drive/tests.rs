@@ -126,7 +126,7 @@ fn agents(
     agents.collect()
 }
 
-/// Coordinates a run, or goes on with one.
+/// Coordinates a new run, or an attached one.
 fn coordinated(
     transport: &MemoryTransport,
     (run, attached): (&str, Option<FoundRun>),
@@ -237,7 +237,7 @@ fn a_broker_that_stays_away_leaves_what_was_counted_and_the_log_has_the_rest_lat
         breaks_after: None,
         is_endless: true,
     };
-    // The coordinator gives a sign of life each second.
+    // The coordinator sends a beat each second.
     let agents = agents(&transport, maker, Duration::from_secs(4));
     let run = new_run_name();
     let mut cut = |_: LoadtestTick, _: &[AgentStanding]| transport.cut(true);

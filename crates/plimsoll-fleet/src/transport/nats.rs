@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Attempts to append a message: the broker may be busy with itself.
 const APPENDS: u32 = 6;
 
-/// Time between two pings of a connection on which nothing else comes. After the third one without an answer the broker is away: a
+/// Interval of pings on an idle connection. After the third one without a pong the broker is away: a
 /// network that is cut ends no connection.
 const PING_EVERY: Duration = Duration::from_secs(2);
 

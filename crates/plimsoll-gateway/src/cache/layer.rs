@@ -15,8 +15,7 @@ use http::{HeaderMap, StatusCode};
 use http_body::Body as _;
 use plimsoll_model::Clock as _;
 use plimsoll_server::{
-    Action, Answer, FieldEdits, Outcome, OwnedRequest, Request, Response, ResponseBody, Scheme,
-    Template,
+    Action, Answer, FieldEdits, Outcome, OwnedRequest, Request, Response, ResponseBody,
 };
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::http::FieldList;
@@ -26,10 +25,11 @@ use super::condition::{self, Part};
 use super::content::Content;
 use super::directives::Directives;
 use super::disk::Disk;
-use super::entry::{self, Entry, Staleness, Use};
+use super::entry::{self, Entry, Use};
 use super::freshness::Times;
-use super::lifetimes::Lifetimes;
-use super::store::{Counts, Flight, Found, Key, Store, Turn};
+use super::plan::CachePlan;
+use super::store::{Counts, Flight, Found, Key, Turn};
+use super::url_key::{key, origin, same_origin, with_own};
 use crate::forward::Forward;
 
 /// RFC 9211.
@@ -37,40 +37,6 @@ const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
 
 /// How long a request waits for another one that fetches the same response.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Cache settings of a route.
-#[derive(Debug, Clone)]
-pub(crate) struct CachePlan {
-    pub(crate) store: Arc<Store>,
-    /// Bytes of content of one response.
-    pub(crate) most_content: usize,
-    pub(crate) staleness: Staleness,
-    /// Of responses that give none.
-    pub(crate) lifetimes: Arc<Lifetimes>,
-    /// By which responses of a URL differ, beside the fields that `Vary` names.
-    pub(crate) key: Option<Arc<Template>>,
-    /// Requests that have nothing to do with the cache.
-    pub(crate) skip: Exceptions,
-    /// Requests that get the response of the server, which is stored.
-    pub(crate) bypass: Exceptions,
-    /// Requests to which the server's response is not stored.
-    pub(crate) no_store: Exceptions,
-}
-
-/// Texts that except a request where one of them is neither empty nor `0`.
-#[derive(Debug, Clone)]
-pub(crate) struct Exceptions(pub(crate) Arc<[Template]>);
-
-impl Exceptions {
-    fn hold_for(&self, request: &Request<'_>) -> bool {
-        let mut text = Vec::new();
-        self.0.iter().any(|template| {
-            text.clear();
-            template.fill(request, &mut text);
-            !matches!(text.as_slice(), b"" | b"0")
-        })
-    }
-}
 
 /// Sends stored responses in place of forwarding; made for each worker, over a store that they share.
 #[derive(Clone)]
@@ -635,47 +601,4 @@ fn cache_status(detail: &str, is_stored: bool) -> HeaderValue {
     let stored = if is_stored { "; stored" } else { "" };
     HeaderValue::from_str(&format!("plimsoll; {detail}{stored}"))
         .unwrap_or(HeaderValue::from_static("plimsoll"))
-}
-
-/// The key of a stored response: the URL, with scheme and host.
-fn key(request: &Request<'_>, own: Option<&str>) -> String {
-    let mut key = origin(request);
-    key.push_str(request.path);
-    if let Some(query) = request.query {
-        key.push('?');
-        key.push_str(query);
-    }
-    with_own(key, own)
-}
-
-/// No URL has a blank, so keys with another part are no URLs of other responses.
-fn with_own(mut key: String, own: Option<&str>) -> String {
-    if let Some(own) = own {
-        key.push(' ');
-        key.push_str(own);
-    }
-    key
-}
-
-fn origin(request: &Request<'_>) -> String {
-    let scheme = match request.scheme {
-        Scheme::Http => "http",
-        Scheme::Https => "https",
-    };
-    format!("{scheme}://{}", request.authority.to_ascii_lowercase())
-}
-
-/// The key of a URL of a response, if it has the origin of the request (section 4.4).
-fn same_origin(origin: &str, location: &str) -> Option<String> {
-    let path = if location.starts_with('/') && !location.starts_with("//") {
-        location
-    } else {
-        let path = location.strip_prefix(origin)?;
-        if !path.starts_with('/') {
-            return None;
-        }
-        path
-    };
-    let path = path.split('#').next().unwrap_or(path);
-    Some(format!("{origin}{path}"))
 }

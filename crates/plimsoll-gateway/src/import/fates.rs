@@ -211,7 +211,7 @@ pub(super) const HARMLESS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "memory and system calls are chosen without being told",
+        "memory and system calls need no settings",
         &[
             "sendfile*",
             "tcp_nopush",
@@ -291,7 +291,7 @@ pub(super) const HARMLESS: &[(&str, &[&str])] = &[
         &["http2", "http3"],
     ),
     (
-        "how packets of QUIC are sent and connections are told apart is not seen in what they carry",
+        "how packets of QUIC are sent, and which connection IDs they have, does not change responses",
         &[
             "quic_active_connection_id_limit",
             "quic_bpf",
@@ -349,7 +349,7 @@ pub(super) fn fate(directive: &Directive, level: Level) -> Fate {
     }
 }
 
-/// Whether directives of that name change nothing, whatever they say.
+/// Whether directives of that name change nothing, with any arguments.
 pub(super) fn is_harmless(name: &str) -> bool {
     HARMLESS.iter().any(|(_, names)| is_one_of(name, names))
 }

@@ -417,7 +417,7 @@ fn connection(scope: &Scope<'_>, notes: &mut Notes) -> Keys {
     keys
 }
 
-/// The key `retry` of an upstream, if anything is said of other servers that are tried.
+/// The key `retry` of an upstream, if a directive limits the retries on other servers.
 fn retry(scope: &Scope<'_>, notes: &mut Notes) -> Option<String> {
     let directive = scope.last("proxy_next_upstream");
     let limit = scope.last("proxy_next_upstream_tries");

@@ -77,7 +77,7 @@ pub(super) fn is_of_place(scope: &Scope<'_>) -> bool {
     named(scope).is_some_and(|here| Some(here) != named(&scope.outermost()))
 }
 
-/// Notes what a place says of its clients that its route does not know.
+/// Notes settings of client addresses of a location that its route does not have.
 pub(super) fn report(scope: &Scope<'_>, route: &Keys, notes: &mut Notes) {
     if !is_of_place(scope) {
         return;
@@ -89,7 +89,7 @@ pub(super) fn report(scope: &Scope<'_>, route: &Keys, notes: &mut Notes) {
             "left out: it is not a network; nginx would believe whom it names too",
         );
     }
-    // What is forwarded has `trust`, and what is closed needs to know nobody.
+    // Forwarded locations have `trust`, and closed ones need no address of the client.
     let is_closed = route
         .get("respond")
         .is_some_and(|it| it.starts_with("{ status = 403"));

@@ -394,7 +394,7 @@ const OF_HTTP: &[(&str, &str)] = &[
     ),
     (
         "quic_retry",
-        "clients are answered at once; nginx would send them back to prove their address: write `http3 = { retry_key = \"FILE\" }` of the listener",
+        "connections are accepted at once; nginx would first validate the client's address by a Retry packet: write `http3 = { retry_key = \"FILE\" }` of the listener",
     ),
     (
         "http2_push*",
@@ -644,12 +644,12 @@ const OF_STREAM: &[(&str, &str)] = &[
     ),
 ];
 
-/// What is said of a directive of `http`, or around it, that is left out.
+/// The note about a directive of `http`, or outside of it, that is left out.
 pub(super) fn of_http(name: &str) -> String {
     said(OF_HTTP, name)
 }
 
-/// What is said of a directive of `stream` that is left out.
+/// The note about a directive of `stream` that is left out.
 pub(super) fn of_stream(name: &str) -> String {
     let own = OF_STREAM
         .iter()

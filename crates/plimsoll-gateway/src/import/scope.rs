@@ -11,20 +11,20 @@ use super::nginx::Directive;
 pub(super) struct Scope<'a> {
     /// The outermost block first.
     levels: Vec<&'a [Directive]>,
-    asked: Asked,
+    looked_up: LookedUp,
 }
 
-/// The names of directives that a translator has asked for, in a scope and in those made of it.
+/// The names of directives that a translator has looked up, in a scope and in scopes derived from it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Asked(Rc<RefCell<BTreeSet<String>>>);
+pub(super) struct LookedUp(Rc<RefCell<BTreeSet<String>>>);
 
-impl Asked {
-    /// Whether anything has asked for directives of that name.
+impl LookedUp {
+    /// Whether directives of that name were looked up.
     pub(super) fn has(&self, name: &str) -> bool {
         self.0.borrow().contains(name)
     }
 
-    /// Takes over the names that others have asked for.
+    /// Adds the names of another one.
     pub(super) fn extend(&self, other: &Self) {
         if !Rc::ptr_eq(&self.0, &other.0) {
             self.0.borrow_mut().extend(other.0.borrow().iter().cloned());
@@ -42,7 +42,7 @@ impl<'a> Scope<'a> {
     pub(super) fn new(outer: &'a [Directive]) -> Self {
         Self {
             levels: vec![outer],
-            asked: Asked::default(),
+            looked_up: LookedUp::default(),
         }
     }
 
@@ -55,18 +55,18 @@ impl<'a> Scope<'a> {
     fn of_levels(&self, levels: Vec<&'a [Directive]>) -> Self {
         Self {
             levels,
-            asked: self.asked.clone(),
+            looked_up: self.looked_up.clone(),
         }
     }
 
-    /// The names that are asked for in it.
-    pub(super) fn asked(&self) -> &Asked {
-        &self.asked
+    /// The names that were looked up in it.
+    pub(super) fn asked(&self) -> &LookedUp {
+        &self.looked_up
     }
 
     /// The directive of that name that holds: the last one of the innermost block that has one.
     pub(super) fn last(&self, name: &str) -> Option<&'a Directive> {
-        self.asked.note(name);
+        self.looked_up.note(name);
         let mut levels = self.levels.iter().rev();
         levels.find_map(|level| level.iter().rev().find(|it| it.name == name))
     }
@@ -79,7 +79,7 @@ impl<'a> Scope<'a> {
     /// All with one of these names, in the same way.
     pub(super) fn all_of(&self, names: &[&str]) -> Vec<&'a Directive> {
         for name in names {
-            self.asked.note(name);
+            self.looked_up.note(name);
         }
         let of_level = |level: &&'a [Directive]| -> Vec<&'a Directive> {
             let found = level.iter().filter(|it| names.contains(&it.name.as_str()));
@@ -138,7 +138,7 @@ impl<'a> Scope<'a> {
 
     /// The directive of that name in the innermost block alone.
     pub(super) fn own(&self, name: &str) -> Option<&'a Directive> {
-        self.asked.note(name);
+        self.looked_up.note(name);
         self.levels.last()?.iter().rev().find(|it| it.name == name)
     }
 }

@@ -25,7 +25,7 @@ use super::route::Route;
 use super::scope::Scope;
 use super::stream;
 use super::toml::Keys;
-use super::upstreams::{Take, UpstreamText, Upstreams};
+use super::upstreams::{UpstreamKind, UpstreamText, Upstreams};
 use super::variants::{host_of, hosts_except, is_for_plain, is_guard, is_of_listener};
 
 /// A listener of plimsoll.
@@ -123,7 +123,7 @@ pub(super) fn translate(directives: &[Directive], notes: &mut Notes) -> Translat
     };
     fates::report(directives, level, notes);
     let real_ip = RealIp::from_directives(outer, notes);
-    let mut upstreams = Upstreams::read(outer, Take::Requests, notes);
+    let mut upstreams = Upstreams::read(outer, UpstreamKind::Http, notes);
     let mut listeners = BTreeMap::new();
     let blocks = outer.iter().filter(|it| it.name == "server").enumerate();
     let servers = blocks

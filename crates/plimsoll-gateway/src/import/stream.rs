@@ -12,10 +12,10 @@ use super::fates;
 use super::nginx::Directive;
 use super::real_ip::networks;
 use super::reasons;
-use super::scope::{Asked, Scope};
+use super::scope::{LookedUp, Scope};
 use super::servers;
 use super::toml::Keys;
-use super::upstreams::{Take, UpstreamText, Upstreams, duration};
+use super::upstreams::{UpstreamKind, UpstreamText, Upstreams, duration};
 use super::variables::{NoCounterpart, with_places};
 
 /// Listeners as text, and the upstreams that they forward to.
@@ -46,8 +46,8 @@ enum StreamProblem {
     NoHeaders,
     #[error("servers of datagrams are sent no PROXY headers")]
     AnnouncedDatagrams,
-    #[error("datagrams are not answered by a text")]
-    Answer,
+    #[error("a text is sent over TCP only, not over UDP")]
+    RespondOverUdp,
     #[error(transparent)]
     NoCounterpart(#[from] NoCounterpart),
     #[error("no name leads to a server that is known")]
@@ -71,15 +71,15 @@ pub(super) fn translate(directives: &[Directive], notes: &mut Notes) -> StreamTe
     };
     let mut translation = Translation {
         block: &stream.block,
-        upstreams: Upstreams::read(&stream.block, Take::Bytes, notes),
-        asked: Asked::default(),
+        upstreams: Upstreams::read(&stream.block, UpstreamKind::Stream, notes),
+        looked_up: LookedUp::default(),
         text: String::new(),
         of_scheme: BTreeMap::new(),
     };
     for server in stream.block.iter().filter(|it| it.name == "server") {
         translation.server(server, notes);
     }
-    report(&stream.block, &translation.asked, notes);
+    report(&stream.block, &translation.looked_up, notes);
     let Translation {
         upstreams,
         text,
@@ -103,18 +103,18 @@ fn name_of(name: &str) -> String {
     format!("stream-{name}")
 }
 
-/// Notes what nothing has asked for: there is no other list of what is read, which could name more than that.
-fn report(block: &[Directive], asked: &Asked, notes: &mut Notes) {
+/// Notes directives that no translator has looked up. There is no list of supported names that could claim more than the code reads.
+fn report(block: &[Directive], looked_up: &LookedUp, notes: &mut Notes) {
     for directive in block {
         let name = directive.name.as_str();
-        let is_known = BLOCKS.contains(&name) || asked.has(name);
+        let is_known = BLOCKS.contains(&name) || looked_up.has(name);
         if !is_known && !is_harmless(directive) && !is_closing(directive) {
             notes.add(directive, reasons::of_stream(name));
         }
     }
 }
 
-/// Whether a directive that nothing asks for changes nothing.
+/// Whether a directive that no translator looks up changes nothing.
 pub(super) fn is_harmless(directive: &Directive) -> bool {
     // Each direction ends by itself, which is not what `off` says.
     let is_off = directive.arguments == ["off"] && directive.name != "proxy_half_close";
@@ -139,8 +139,8 @@ struct Translation<'a> {
     /// The directives of `stream`.
     block: &'a [Directive],
     upstreams: Upstreams,
-    /// The names that its servers have asked for.
-    asked: Asked,
+    /// The names that were looked up in its servers.
+    looked_up: LookedUp,
     text: String,
     /// The schemes of upstreams that are used.
     of_scheme: BTreeMap<String, &'static str>,
@@ -149,7 +149,7 @@ struct Translation<'a> {
 /// What a server does with connections.
 struct Service<'a> {
     scope: &'a Scope<'a>,
-    /// The clients that are let in, if not all are.
+    /// The clients that are accepted, if not all are.
     addresses: Option<Keys>,
     action: &'a Directive,
     /// The time to connect and the servers that are tried, if they are others than usual.
@@ -169,9 +169,9 @@ impl Translation<'_> {
         let scope = Scope::new(self.block);
         let scope = scope.within(&server.block);
         if self.listeners(server, &scope, notes) {
-            report(&server.block, scope.asked(), notes);
+            report(&server.block, scope.looked_up(), notes);
         }
-        self.asked.extend(scope.asked());
+        self.looked_up.extend(scope.looked_up());
     }
 
     /// Writes the listeners of a server; false if it has none, which is noted.
@@ -225,13 +225,13 @@ impl Translation<'_> {
         let address = servers::address(listen.argument(0))
             .ok_or_else(|| StreamProblem::Address(listen.argument(0).to_owned()))?;
         let protocol = if has("udp") { "udp" } else { "tcp" };
-        // Asked of servers of every kind: those that return a text have no use for them, in nginx neither.
+        // Looked up for every kind of server: those that return a text ignore them, as in nginx.
         let idle_timeout = scope.last("proxy_timeout");
         let is_announced = scope.is("proxy_protocol", "on");
         let mut keys = Keys::default();
         if service.action.name == "return" {
             if protocol == "udp" {
-                return Err(StreamProblem::Answer);
+                return Err(StreamProblem::RespondOverUdp);
             }
             let text = service.action.argument(0);
             let filled = with_places(text, scope, Moment::Connection, None);
@@ -372,7 +372,7 @@ impl Translation<'_> {
         self.upstream(name, protocol, service, notes)
     }
 
-    /// An upstream for this protocol, with what the server says of connections to it.
+    /// An upstream for this protocol, with the server's settings for connections to it.
     fn upstream(
         &mut self,
         name: &str,
@@ -428,7 +428,7 @@ fn connect_timeout(scope: &Scope<'_>, notes: &mut Notes) -> Option<String> {
     time
 }
 
-/// nginx tries all servers, unless it is told otherwise.
+/// nginx tries all servers by default.
 fn tries(scope: &Scope<'_>, notes: &mut Notes) -> Tries {
     let is_off = scope.is("proxy_next_upstream", "off");
     let limit = scope.last("proxy_next_upstream_tries");

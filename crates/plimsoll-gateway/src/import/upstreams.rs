@@ -47,12 +47,13 @@ struct Server {
     fail_timeout: String,
 }
 
-/// What the servers of an upstream take.
+/// The block that an upstream is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Take {
-    Requests,
-    /// Connections and datagrams, as those of `stream`.
-    Bytes,
+pub(super) enum UpstreamKind {
+    /// Of `http`: requests.
+    Http,
+    /// Of `stream`: connections and datagrams.
+    Stream,
 }
 
 /// Keys that locations give their upstream.
@@ -65,7 +66,7 @@ const MOST_WEIGHT: u32 = 1000;
 const MOST_CONNECTIONS: u32 = 65_536;
 
 impl Upstreams {
-    pub(super) fn read(directives: &[Directive], take: Take, notes: &mut Notes) -> Self {
+    pub(super) fn read(directives: &[Directive], kind: UpstreamKind, notes: &mut Notes) -> Self {
         let mut upstreams = Self::default();
         for block in directives.iter().filter(|it| it.name == "upstream") {
             let mut upstream = Upstream {
@@ -76,9 +77,9 @@ impl Upstreams {
                 scheme: None,
             };
             for directive in &block.block {
-                match take {
-                    Take::Requests => read_one(directive, &mut upstream, notes),
-                    Take::Bytes => read_one_of_bytes(directive, &mut upstream, notes),
+                match kind {
+                    UpstreamKind::Http => read_http_directive(directive, &mut upstream, notes),
+                    UpstreamKind::Stream => read_stream_directive(directive, &mut upstream, notes),
                 }
             }
             upstream.settle(block, notes);
@@ -112,7 +113,7 @@ impl Upstreams {
         self.0.entry(name.to_owned()).or_insert(upstream);
     }
 
-    /// Takes over what a location or a server that uses the upstream says of its connections; the first decides.
+    /// Takes over the settings for connections of a location or server that uses the upstream; the first one decides.
     pub(super) fn used(
         &mut self,
         name: &str,
@@ -213,7 +214,7 @@ impl Upstream {
 }
 
 impl Server {
-    /// As nginx takes it where nothing else is said.
+    /// With nginx's defaults.
     fn new(address: &str) -> Self {
         Self {
             address: address.to_owned(),
@@ -253,10 +254,10 @@ impl Server {
     }
 }
 
-fn read_one(directive: &Directive, upstream: &mut Upstream, notes: &mut Notes) {
+fn read_http_directive(directive: &Directive, upstream: &mut Upstream, notes: &mut Notes) {
     let keys = &mut upstream.keys;
     match directive.name.as_str() {
-        "server" => read_server(directive, Take::Requests, upstream, notes),
+        "server" => read_server(directive, UpstreamKind::Http, upstream, notes),
         "least_conn" => keys.text("balance", "least_requests"),
         "random" if directive.arguments.is_empty() => keys.text("balance", "random"),
         "random" => {
@@ -297,13 +298,13 @@ fn read_one(directive: &Directive, upstream: &mut Upstream, notes: &mut Notes) {
     }
 }
 
-/// One directive of an upstream of `stream`, whose connections are told apart by the client's address alone.
-fn read_one_of_bytes(directive: &Directive, upstream: &mut Upstream, notes: &mut Notes) {
+/// One directive of an upstream of `stream`, where only the client's address can distinguish connections.
+fn read_stream_directive(directive: &Directive, upstream: &mut Upstream, notes: &mut Notes) {
     let is_by_address = ["$remote_addr", "$binary_remote_addr"].contains(&directive.argument(0));
     match directive.name.as_str() {
-        "server" => read_server(directive, Take::Bytes, upstream, notes),
+        "server" => read_server(directive, UpstreamKind::Stream, upstream, notes),
         "hash" if is_by_address => upstream.keys.text("balance", "ring_hash"),
-        "least_conn" | "random" | "zone" => read_one(directive, upstream, notes),
+        "least_conn" | "random" | "zone" => read_http_directive(directive, upstream, notes),
         name => notes.add(directive, reasons::of_stream(name)),
     }
 }
@@ -337,7 +338,12 @@ fn time(directive: &Directive, key: &str, keys: &mut Keys, notes: &mut Notes) {
     }
 }
 
-fn read_server(directive: &Directive, take: Take, upstream: &mut Upstream, notes: &mut Notes) {
+fn read_server(
+    directive: &Directive,
+    kind: UpstreamKind,
+    upstream: &mut Upstream,
+    notes: &mut Notes,
+) {
     let mut server = Server::new(directive.argument(0));
     if !is_server(&server.address) {
         notes.add(
@@ -359,7 +365,7 @@ fn read_server(directive: &Directive, take: Take, upstream: &mut Upstream, notes
             ("resolve", ..) => upstream.keys.set("dns", "true"),
             ("slow_start", _, Some(span)) => upstream.keys.text("slow_start", &span),
             ("max_conns", Some(0), _) => {}
-            ("max_conns", Some(_), _) if take == Take::Bytes => notes.add(
+            ("max_conns", Some(_), _) if kind == UpstreamKind::Stream => notes.add(
                 directive,
                 "`max_conns` is left out: any number of connections goes to a server; nginx would turn to another one, or refuse those beyond",
             ),

@@ -87,7 +87,7 @@ const PLACES: &[(&str, &str, Moment)] = &[
     ("request_time", "{duration}", Moment::End),
 ];
 
-/// Variables that stand for a little more or less than their places do, and what nginx would have.
+/// Variables whose places have a slightly different value, and what nginx would write.
 const NEARLY: [(&str, &str); 3] = [
     (
         "bytes_sent",
@@ -103,7 +103,7 @@ const NEARLY: [(&str, &str); 3] = [
     ),
 ];
 
-/// What is said of the variables of a text whose places are not quite the same.
+/// Notes about the variables of a text whose places differ slightly.
 pub(super) fn differences(text: &str) -> impl Iterator<Item = String> {
     let mut names: Vec<&str> = Vec::new();
     let mut rest = text;

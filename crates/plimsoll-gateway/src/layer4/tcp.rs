@@ -39,7 +39,7 @@ pub(crate) struct TcpPlan {
     pub(crate) log: Option<AccessLog>,
 }
 
-/// How long a client that was answered may take to end its side.
+/// How long a client may take to close its side after the text.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// Takes the connections of one worker.
@@ -204,7 +204,7 @@ impl Connection {
             }
             Err(_) => End::ClientReset,
         };
-        // What the client has sent and nobody has read would reset the connection, and with it the text that is under way.
+        // Unread bytes of the client would reset the connection, and the client might lose the text.
         if stream.shutdown().await.is_ok() {
             let mut nowhere = tokio::io::sink();
             let rest = tokio::io::copy(stream, &mut nowhere);

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::{
-    AgentFigures, Bounded, Bucket, Conditions, Cost, Failure, FailureKind, GrpcFigures, Histogram,
+    AgentFigures, Conditions, Cost, Failure, FailureKind, Generator, GrpcFigures, Histogram,
     JudgedThreshold, LatencyByStatus, Memory, ObservedServer, Phase, Protocol, Rate,
-    RequestFigures, ResourceSample, ServerFigures, Times, TimesView,
+    RequestFigures, ResourceSample, ServerFigures, Tick, Times, TimesView,
 };
 
 /// Everything that one load run found, as plain values; encoders turn it into text and files.
@@ -497,100 +497,6 @@ impl Latency {
     }
 }
 
-/// One second of a run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Tick {
-    /// Time since the start of the run at the end of this second.
-    pub at: Duration,
-    /// Length; the last one may be shorter than a second.
-    pub length: Duration,
-    /// Whether it belongs to the warm-up.
-    pub warm_up: bool,
-    /// Whether it lies in the grace period: no exchange started in it.
-    pub grace: bool,
-    /// Complete responses.
-    pub ok: u64,
-    /// Failures.
-    pub failed: u64,
-    /// Aborted exchanges, failed statuses, unmet expectations, drops and streams that broke.
-    pub other_errors: u64,
-    /// Events of streams.
-    pub events: u64,
-    /// Bytes taken from the transport.
-    pub bytes_received: u64,
-    /// Exchanges under way at its end.
-    pub in_flight: u64,
-    /// Median latency, from the intended start where there is one.
-    pub p50: Option<Bounded<Duration>>,
-    /// 90th percentile of the same.
-    pub p90: Option<Bounded<Duration>>,
-    /// 99th percentile of the same.
-    pub p99: Option<Bounded<Duration>>,
-    /// 99.9th percentile of the same.
-    pub p99_9: Option<Bounded<Duration>>,
-    /// Maximum of the same.
-    pub max: Option<Bounded<Duration>>,
-    /// Their distribution, in the buckets of [`Histogram::coarse`].
-    pub spread: Vec<Bucket>,
-    /// The time that exchanges spent in each phase, per complete response; by [`Phase::index`].
-    /// Zero where there was none.
-    pub phases: [Duration; Phase::ALL.len()],
-}
-
-impl Tick {
-    /// Puts the row behind this one together with it: counts are added. Percentiles of both lie between those of the two, which
-    /// is all that is known of them; the maximum is the larger one.
-    pub fn merge(&mut self, later: &Self) {
-        let (own, theirs) = (self.ok as f64, later.ok as f64);
-        for (mine, other) in self.phases.iter_mut().zip(later.phases) {
-            // They are times per complete response.
-            let sum = mine.as_secs_f64() * own + other.as_secs_f64() * theirs;
-            *mine = Duration::try_from_secs_f64(sum / (own + theirs)).unwrap_or_default();
-        }
-        for (mine, other) in [
-            (&mut self.p50, later.p50),
-            (&mut self.p90, later.p90),
-            (&mut self.p99, later.p99),
-            (&mut self.p99_9, later.p99_9),
-        ] {
-            *mine = joined(*mine, other, Duration::min);
-        }
-        self.max = joined(self.max, later.max, Duration::max);
-        for bucket in &later.spread {
-            match self
-                .spread
-                .binary_search_by_key(&bucket.up_to, |it| it.up_to)
-            {
-                Ok(position) => self.spread[position].count += bucket.count,
-                Err(position) => self.spread.insert(position, *bucket),
-            }
-        }
-        self.at = later.at;
-        self.length += later.length;
-        self.warm_up &= later.warm_up;
-        self.grace &= later.grace;
-        self.ok += later.ok;
-        self.failed += later.failed;
-        self.other_errors += later.other_errors;
-        self.events += later.events;
-        self.bytes_received += later.bytes_received;
-        self.in_flight = later.in_flight;
-    }
-}
-
-/// A figure of two rows: its lower bound is what `low` makes of theirs, its upper bound the larger one.
-fn joined(
-    one: Option<Bounded<Duration>>,
-    other: Option<Bounded<Duration>>,
-    low: fn(Duration, Duration) -> Duration,
-) -> Option<Bounded<Duration>> {
-    let (Some(a), Some(b)) = (one, other) else {
-        return one.or(other);
-    };
-    let high = a.high().zip(b.high()).map(|(a, b)| a.max(b));
-    Some(Bounded::between(low(a.low(), b.low()), high))
-}
-
 /// The state of a run at one moment; counts are those of the measured window until then, as far as
 /// the workers have reported them: they do so fifty times a second.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -685,83 +591,4 @@ impl ServerCost {
 
     /// With fewer, the error of a cost is not estimated.
     pub const FEWEST_SAMPLES: usize = 8;
-}
-
-/// The generator's own state, by which a run can be trusted or not.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Generator {
-    /// Processor time over the measured window.
-    pub cost: Cost,
-    /// Largest resident memory seen, in bytes, where the platform reports it.
-    pub peak_memory_bytes: Option<u64>,
-    /// Busiest worker: share of one core in percent.
-    pub busiest_worker_percent: f64,
-    /// Lateness of timers: 99th percentile.
-    pub lag_p99: Duration,
-    /// Maximum lateness of timers.
-    pub lag_max: Duration,
-    /// How a worker stood still, of the worker for which that took longest.
-    pub stalls: Stalls,
-    /// Time in the measured window for which a worker was ready to run and no core ran it, of the worker
-    /// for which that was longest; `None` where the kernel does not count it.
-    pub run_delay: Option<Duration>,
-    /// Time in the measured window for which a limit on processor time stopped the generator's control
-    /// group; `None` where there is no such count.
-    pub throttled: Option<Duration>,
-    /// Set when the figures describe the generator rather than the target.
-    pub saturated: Option<Saturation>,
-}
-
-/// Times at which a worker did not get to look up from its work when it had meant to: because it was not
-/// run, because it was stopped, or because it was busy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Stalls {
-    /// How many.
-    pub count: u64,
-    /// The longest.
-    pub longest: Duration,
-    /// All together.
-    pub total: Duration,
-}
-
-impl Stalls {
-    /// Timers are late by less than this on any machine.
-    pub const SHORTEST: Duration = Duration::from_millis(1);
-
-    /// Counts a timer that fired this late, if that is a stall.
-    pub fn record(&mut self, late: Duration) {
-        if late >= Self::SHORTEST {
-            self.count += 1;
-            self.longest = self.longest.max(late);
-            self.total += late;
-        }
-    }
-}
-
-/// Why the generator was the limit.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Saturation {
-    /// A worker used its whole core.
-    Cpu {
-        /// Share of one core in percent.
-        percent: f64,
-    },
-    /// Starts were late although a connection was free.
-    Lag {
-        /// 99th percentile of the lateness.
-        p99: Duration,
-    },
-}
-
-impl Saturation {
-    /// A worker that uses this share of its core, in percent, has no room left to be on time.
-    pub const BUSY_PERCENT: f64 = 95.0;
-
-    /// The name used in JSON.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Cpu { .. } => "cpu",
-            Self::Lag { .. } => "lag",
-        }
-    }
 }

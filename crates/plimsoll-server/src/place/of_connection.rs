@@ -14,7 +14,7 @@ impl Values for ConnectionInfo {
         match place {
             Place::Client => address(self.peer, out),
             Place::Peer => {
-                write!(out, "{}", self.peer).expect("a Vec takes whatever is written");
+                write!(out, "{}", self.peer).expect("a vector takes every byte");
                 true
             }
             Place::ClientPort => number(self.peer.port(), out),
@@ -41,7 +41,7 @@ impl Values for ConnectionInfo {
                 map.write(self, out);
                 true
             }
-            // No text for a connection has another one.
+            // Templates for connections have no other places.
             _ => false,
         }
     }

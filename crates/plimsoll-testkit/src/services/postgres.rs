@@ -90,13 +90,13 @@ impl PostgresServer {
         self.running = None;
     }
 
-    /// Ends the server at once, as a crash does: what waits is neither answered nor sent to a standby.
+    /// Kills the server, as a crash does: pending statements get no response and are not sent to a standby.
     pub fn crash(&mut self) {
         self.signal("QUIT");
         self.stop();
     }
 
-    /// Has all its processes stand still: it takes connections and answers nothing, until it is dropped.
+    /// Stops all its processes: it accepts connections and does not respond, until it is dropped.
     pub fn freeze(&self) {
         self.signal("STOP");
     }

@@ -2,10 +2,11 @@
 //! stand-in for `gh`.
 
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
+
+use plimsoll_testkit::free_port;
 
 use crate::plimsoll::CommandOutput;
 
@@ -128,12 +129,6 @@ fn repository(base: &str, new: &str) -> tempfile::TempDir {
     folder
 }
 
-/// A port that nothing listens on: it is the variable of the action that names it, so the system cannot choose one.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
-}
-
 /// Runs the action's script in a repository; its output, and the comment.
 fn run_action(repository: &Path, variables: &[(&str, &str)]) -> (CommandOutput, String) {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/action/run.sh");
@@ -142,7 +137,7 @@ fn run_action(repository: &Path, variables: &[(&str, &str)]) -> (CommandOutput, 
         .current_dir(repository)
         .env("PLIMSOLL", env!("CARGO_BIN_EXE_plimsoll"))
         .env("SERVER", "python3 server.py {port}")
-        .env("PORT", free_port().to_string())
+        .env("PORT", free_port().unwrap().to_string())
         .envs([("DURATION", "1s"), ("WARM_UP", "0s"), ("CONNECTIONS", "2")])
         .envs([("TRIALS", "3"), ("TRIAL_SECONDS", "1"), ("UNTIL_SURE", "3")])
         .envs(variables.iter().copied())
@@ -194,7 +189,7 @@ fn a_threshold_that_is_not_met_fails_without_a_base() {
 
 #[test]
 fn verdicts_of_the_comparison_decide_the_step() {
-    // How a comparison ends depends on the machine: a stand-in ends as it is told to.
+    // How a comparison ends depends on the machine: a stand-in exits with a given code.
     let folder = tempfile::tempdir().unwrap();
     let stand_in = folder.path().join("plimsoll");
     let text = r#"#!/bin/sh

@@ -3,8 +3,8 @@
 use plimsoll_testkit::{NatsServer, Origin, eventually};
 use serde_json::Value;
 
-use crate::fleet::{AgentProcess, RunProcess, agents, attach, begin, is_clean};
 use crate::fleet_kinds::loadtest;
+use crate::fleet_process::{AgentProcess, RunProcess, agents, attach, begin, is_clean};
 
 /// Whether the agents have stopped by themselves.
 fn have_left(agents: &[AgentProcess]) -> bool {

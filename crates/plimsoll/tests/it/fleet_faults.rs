@@ -6,7 +6,7 @@ use std::process::Stdio;
 use plimsoll_testkit::{NatsServer, Origin, eventually};
 use rustix::process::Signal;
 
-use crate::fleet::{AgentProcess, agents, attach, begin, fleet, is_clean};
+use crate::fleet_process::{AgentProcess, agents, attach, begin, fleet, is_clean};
 use crate::plimsoll::{CommandOutput, command};
 
 #[test]

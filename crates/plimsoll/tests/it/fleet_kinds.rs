@@ -7,7 +7,7 @@ use std::{fs, thread};
 use plimsoll_testkit::{NatsServer, Origin, WebSocketOrigin, eventually};
 
 use crate::events::EventServer;
-use crate::fleet::{RunProcess, agents, is_clean, run};
+use crate::fleet_process::{RunProcess, agents, is_clean, run};
 use crate::plimsoll::{CommandOutput, plimsoll, run as finish};
 use crate::tonic_server::{Reflection, TonicServer};
 

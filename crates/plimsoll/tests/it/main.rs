@@ -91,6 +91,12 @@ mod fleet_faults;
 #[cfg(feature = "fleet")]
 mod fleet_kinds;
 
+#[cfg(feature = "fleet")]
+mod fleet_process;
+
+#[cfg(all(feature = "fleet", feature = "k6"))]
+mod fleet_script_ends;
+
 #[cfg(all(feature = "fleet", feature = "k6"))]
 mod fleet_scripts;
 

@@ -78,7 +78,7 @@ class StandIn:
             open(source, "w").write(front)
             open(self.path("behind.conf"), "w").write(behind)
         done = subprocess.run([PLIMSOLL, "gateway", "import", source], capture_output=True, text=True)
-        # Of every start and reload of the file: what is said of its cases.
+        # The notes of every start and reload of the file.
         with open(os.environ["NOTES"], "a") as notes:
             notes.write(done.stderr)
         if done.returncode:

@@ -63,7 +63,7 @@ fn a_server_returns_a_text_with_what_is_known_of_the_connection() {
             "address = \"127.0.0.1:13\"\ntcp = { respond = \"\" }\n",
         ],
         &[
-            "listen: left out: datagrams are not answered by a text",
+            "listen: left out: a text is sent over TCP only, not over UDP",
             "listen: left out: `$who` has a variable without a counterpart",
             "listen: left out: `$binary_remote_addr` has a variable without a counterpart",
             "map: left out: only maps of `$ssl_preread_server_name`",
@@ -216,7 +216,7 @@ fn every_directive_changes_the_translation_or_has_a_note_or_is_known_to_make_no_
         let is_harmless = crate::import::stream::is_harmless(&parse(example)[0]);
         for text in [configuration(example, ""), configuration("", example)] {
             let changes = super::imported(&text) != without;
-            // A listener around all servers is none.
+            // A `listen` outside of servers has no effect.
             if example.starts_with("listen") && !text.contains("proxy_pass a;\nlisten") {
                 continue;
             }

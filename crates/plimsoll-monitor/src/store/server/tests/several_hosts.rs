@@ -34,7 +34,7 @@ fn a_primary_that_hangs_is_left_for_the_standby_that_is_promoted() {
         store.append(org, rows(monitor, 0..10)).await.unwrap();
         store.flush().await.unwrap();
     });
-    // It takes connections, and answers nothing.
+    // It accepts connections and does not respond.
     primary.freeze();
     standby.promote();
     block_on(async {
