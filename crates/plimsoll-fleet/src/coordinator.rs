@@ -28,8 +28,8 @@ pub(crate) const BEAT_EVERY: Duration = Duration::from_secs(1);
 /// From the message of the start to the start itself.
 const LEAD: Duration = Duration::from_millis(500);
 
-/// A run that is to end waits no longer than this for a broker that is away. Agents end their parts by themselves by then, unless
-/// they were given another time.
+/// A run that is stopping waits this long for an unreachable broker at most. By then agents have stopped, unless their
+/// `--orphan-timeout` is longer.
 const STOP_WAIT: Duration = Duration::from_secs(10);
 
 /// Settings of a run of several agents.
@@ -43,7 +43,7 @@ pub struct FleetPlan {
     pub ready_wait: Duration,
     /// An agent that is silent for this long is lost.
     pub agent_timeout: Duration,
-    /// A run whose broker is away for this long ends with what was counted.
+    /// A run whose broker is unreachable for this long ends with the figures so far.
     pub broker_timeout: Duration,
     /// Whether the run goes on without an agent that was lost.
     pub goes_on_without: bool,
@@ -76,7 +76,7 @@ enum State {
 #[derive(Debug, Clone, Copy)]
 struct Away {
     since: Instant,
-    /// Until then it is waited for.
+    /// The end of the wait for it.
     until: Instant,
 }
 
@@ -219,8 +219,8 @@ impl Coordinator {
         }
     }
 
-    /// Takes note of whether the broker can be reached. This is the one place that decides what becomes of a run whose broker is
-    /// away: it is waited for, no agent is lost meanwhile, and what was counted is kept however long it stays away.
+    /// Updates whether the broker is reachable. Only this decides how a run with an unreachable broker continues: it waits, loses
+    /// no agent meanwhile, and keeps the figures however long the broker stays away.
     pub fn follow_broker(&mut self, is_there: bool, now: Instant) {
         if self.state == State::Ended {
             return;
@@ -399,7 +399,7 @@ impl Coordinator {
         self.end_if_all_did();
     }
 
-    /// No agent could be heard until now.
+    /// No message of an agent could arrive until now.
     ///
     /// - `away`: how long messages of the coordinator did not arrive either.
     fn excuse(&mut self, away: Duration, now: Instant) {
@@ -413,7 +413,7 @@ impl Coordinator {
         }
     }
 
-    /// Waits for a broker that is away, no longer than it may be.
+    /// Waits for an unreachable broker until the timeout.
     fn wait_for_broker(&mut self, now: Instant) {
         let Some(away) = &mut self.away else {
             return;
@@ -428,7 +428,7 @@ impl Coordinator {
         match self.state {
             State::Ended => {}
             State::Running => {
-                // Of a run that was stopped in between it is no round number.
+                // A stop in between shortens the wait to any number.
                 let tenths = waited.as_millis() / 100;
                 let waited = Duration::from_millis(u64::try_from(tenths * 100).unwrap_or(u64::MAX));
                 self.abandon_without_broker(&format!("the broker was away for {waited:?}"));
@@ -565,7 +565,7 @@ impl Coordinator {
         self.end_if_all_did();
     }
 
-    /// Says that the part of an agent is not whole, and ends those of the others unless they are to go on.
+    /// Reports an incomplete agent, and stops the others unless they are to continue.
     fn note_loss(&mut self, position: usize, reason: String) {
         let agent = self.members[position].agent.clone();
         let goes_on = self.plan.goes_on_without;

@@ -32,7 +32,7 @@ fn into_queue<T: Send + 'static>(
     })
 }
 
-/// Publishes what is said again anyway. While the broker is away it is not: a transport would wait for it.
+/// Publishes a message that is repeated anyway; drops it while the broker is unreachable, as a transport would block.
 fn publish(transport: &dyn FleetTransport, subject: &str, payload: Vec<u8>) {
     if transport.is_connected() {
         drop(transport.publish(subject, payload));

@@ -50,7 +50,7 @@ pub struct TransportError {
     pub action: &'static str,
     /// The message of the transport.
     pub reason: String,
-    /// Whether the broker is away: another attempt may succeed when it is back.
+    /// Whether the broker is unreachable: another attempt may succeed later.
     pub is_away: bool,
 }
 
@@ -68,7 +68,7 @@ impl TransportError {
         }
     }
 
-    /// The same of a broker that is away.
+    /// An error of an unreachable broker.
     pub(crate) fn away(action: &'static str, reason: impl fmt::Display) -> Self {
         Self {
             is_away: true,

@@ -102,12 +102,12 @@ impl Member {
         self.problem = Some(reason);
     }
 
-    /// Whether it has said that its part is over.
+    /// Whether it has reported the end of its part.
     pub(super) fn has_ended(&self) -> bool {
         self.done.is_some()
     }
 
-    /// It could not be heard until now: its silence says nothing, and what it has sent may be on its way.
+    /// Its messages could not arrive until now: restarts the timeouts for them.
     pub(super) fn excuse(&mut self, now: Instant) {
         self.heard = now;
         if let Some(done) = &mut self.done {

@@ -80,7 +80,7 @@ pub enum Note {
     },
     /// The broker cannot be reached.
     BrokerAway {
-        /// How long it is waited for.
+        /// How long the run waits for it.
         waits: Duration,
     },
     /// It can again.
@@ -88,7 +88,7 @@ pub enum Note {
         /// How long it was away.
         after: Duration,
     },
-    /// No agent is waited for any longer, for this reason. What was counted is kept.
+    /// The run no longer waits for any agent, for this reason; it keeps the figures.
     Abandoned(String),
     /// An agent was lost, or has ended before its time.
     Lost {
@@ -120,7 +120,7 @@ pub enum NotStarted {
         have: usize,
         /// How many are wanted.
         wanted: usize,
-        /// How long was waited.
+        /// How long the run waited.
         waited: Duration,
     },
     /// Two agents have one name.
@@ -160,7 +160,7 @@ pub enum NotStarted {
     NotReady {
         /// Their names.
         agents: Vec<String>,
-        /// How long was waited.
+        /// How long the run waited.
         waited: Duration,
     },
     /// The clocks cannot be compared well enough.
@@ -176,7 +176,7 @@ pub enum NotStarted {
     /// The broker stays away.
     #[error("the broker was away for {waited:?} before the start")]
     BrokerAway {
-        /// How long was waited.
+        /// How long the run waited.
         waited: Duration,
     },
     /// What comes before the start has failed.

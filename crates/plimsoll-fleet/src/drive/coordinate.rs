@@ -202,7 +202,7 @@ pub fn coordinate<'a>(
             Ok(outcome)
         }
         Err(error) => {
-            // A run that never started is of no use to anyone; one that another coordinator has started is.
+            // The log of a run that never started is useless; that of an attached run is not.
             if !is_attached {
                 drop(delete());
             }
@@ -223,7 +223,7 @@ struct Driver<'a> {
     /// Keeps messages of this coordinator apart from those of one before it.
     sender: String,
     logged: u64,
-    /// For the log: whether agents need the message, so that there is no run without it.
+    /// For the log: whether the run cannot start without the message.
     outbox: Outbox<bool>,
     is_asked: bool,
     urgent_since: Option<Instant>,
@@ -423,8 +423,8 @@ impl<'a> Driver<'a> {
         self.send_log()
     }
 
-    /// Sends what waits for the log. Only what comes before the run, its order and its start, can fail: behind them there is
-    /// something counted, which no error of the transport throws away.
+    /// Sends the messages that wait for the log. Only the order and the start of a run can fail: after them an error of the
+    /// transport must not discard figures.
     fn send_log(&mut self) -> Result<(), FleetError> {
         while let Err(refused) = self.outbox.send(self.transport) {
             let Refused { message, error } = *refused;
@@ -432,7 +432,7 @@ impl<'a> Driver<'a> {
             if is_needed {
                 return Err(error.into());
             }
-            // Agents end also if the log, which is full perhaps, does not take it.
+            // Agents stop even if the log is full.
             self.publish(&self.names.live_to_agents(), message.payload);
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What is to be added to the logs of runs, in its order. While the broker is away it waits here, so that nothing else has to.
+//! Messages for the logs of runs, in order. They wait here while the broker is unreachable, so that no caller blocks.
 
 use std::collections::VecDeque;
 
@@ -44,7 +44,7 @@ impl<T> Outbox<T> {
         self.waiting.is_empty()
     }
 
-    /// Whether a message waits of which `is_it` holds.
+    /// Whether a message waits for which `is_it` holds.
     pub(super) fn holds(&self, is_it: impl Fn(&T) -> bool) -> bool {
         self.waiting.iter().any(|message| is_it(&message.about))
     }
@@ -61,7 +61,7 @@ impl<T> Outbox<T> {
         true
     }
 
-    /// Sends what waits, as long as the broker is there. Fails with a message that the log does not take, which waits no longer.
+    /// Sends the waiting messages while the broker is reachable. Fails with a message that the log refuses, and drops it.
     pub(super) fn send(&mut self, transport: &dyn FleetTransport) -> Result<(), Box<Refused<T>>> {
         while transport.is_connected()
             && let Some(message) = self.waiting.pop_front()
@@ -81,7 +81,7 @@ impl<T> Outbox<T> {
         Ok(())
     }
 
-    /// Leaves out what `is_dropped` says.
+    /// Drops the messages for which `is_dropped` holds.
     pub(super) fn forget(&mut self, is_dropped: impl Fn(&T) -> bool) {
         self.waiting.retain(|message| !is_dropped(&message.about));
         let lengths = self.waiting.iter().map(|message| message.payload.len());

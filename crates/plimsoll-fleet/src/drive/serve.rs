@@ -23,7 +23,7 @@ use crate::trust::TrustedKeys;
 /// An order is run at most this long after, or before, it was made, by the date of the agent.
 const MOST_AGE: Duration = Duration::from_mins(10);
 
-/// An agent that is to end, and whose broker is away, waits this long to send what it has counted.
+/// An agent that is about to exit waits this long for an unreachable broker, to send its figures.
 const UNSENT_WAIT: Duration = Duration::from_mins(1);
 
 /// Whose orders are run.
@@ -211,7 +211,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Whether there is nothing left to do: it is in no run, and has sent what it counted, or waits no longer for the broker.
+    /// Whether it can exit: it is in no run, and it has sent its figures or waited long enough for the broker.
     fn is_finished(&mut self, is_urgent: bool, now: Instant) -> bool {
         if !self.agent.is_idle() || self.part.is_some() {
             self.free_since = None;
@@ -388,7 +388,7 @@ impl Driver<'_> {
         self.send_log();
     }
 
-    /// Sends what waits for the log, also that of a run that is over.
+    /// Sends the messages that wait for logs, also those of runs that are over.
     fn send_log(&mut self) {
         let Err(refused) = self.outbox.send(self.transport) else {
             return;

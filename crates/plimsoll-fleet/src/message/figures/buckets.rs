@@ -1,7 +1,7 @@
-//! The occupied buckets of an encoded histogram, without making one of it.
+//! The occupied buckets of an encoded histogram, without decoding it into one.
 //!
 //! Source: G. Tene, HdrHistogram, the V2 encoding: 40 bytes of head, then numbers as `ZigZag` LEB128 of at most nine bytes, of which
-//! one that is not negative is the count of the next bucket, and a negative one leaves out so many buckets.
+//! a non-negative one is the count of the next bucket, and a negative one skips that many buckets.
 
 use super::{FiguresError, WRONG, decoded};
 
@@ -20,7 +20,7 @@ const HALF_BITS: u32 = 10;
 /// Buckets of all numbers of 64 bits.
 const MOST: usize = 55 * HALF;
 
-/// Calls with the highest value of each occupied bucket, in nanoseconds, and its count.
+/// Calls `take` with the highest value of each occupied bucket, in nanoseconds, and its count.
 ///
 /// - `text`: as [`write`](super::write) makes it.
 pub(super) fn each(text: &str, mut take: impl FnMut(u64, u64)) -> Result<(), FiguresError> {
@@ -52,7 +52,7 @@ pub(super) fn each(text: &str, mut take: impl FnMut(u64, u64)) -> Result<(), Fig
     Ok(())
 }
 
-/// The next number, which is taken off the bytes.
+/// Reads the next number and advances the slice.
 fn number(rest: &mut &[u8]) -> Result<i64, FiguresError> {
     let mut bits = 0_u64;
     for at in 0..9 {

@@ -1,4 +1,4 @@
-//! The checksum of the counts of an interval, from their record: what was sent is what is counted, and no histogram is made for it.
+//! The checksum of the counts of an interval, from their encoded record, so that no histogram has to be decoded for it.
 
 use plimsoll_load::Interval;
 use plimsoll_model::{GrpcStatus, Phase};

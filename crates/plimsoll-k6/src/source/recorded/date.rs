@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use crate::{Invocation, Script, ScriptText, run};
 
-    /// Ends of months and years, leap days, days around changes of the clock in Berlin and New York, and an hour of no importance.
+    /// Ends of months and years, leap days, days around changes of the clock in Berlin and New York, and an ordinary hour.
     /// None leads into the hours around such a change: QuickJS looks for the offset of a local time as if it were one in UTC.
     const MOMENTS: [&str; 13] = [
         "2024-02-29T12:00:00Z",
