@@ -296,7 +296,8 @@ impl<'a> Bench<'a> {
         // The generator is the limit here, which is a caution and no failure.
         let printed = step::output(Path::new("/"), &mut self.load(agents, &load, sent))?;
         if sent == Sent::Script {
-            let rate = printed.trim().parse();
+            // The agents side by side follow.
+            let rate = printed.lines().next().unwrap_or_default().parse();
             return rate
                 .map_err(|_| format!("no rate in what the script printed: {printed}").into());
         }
