@@ -1,6 +1,7 @@
 //! `cargo xtask bench fleet`: what a load from several agents carries, and what being one of a fleet costs.
 //!
-//! Each agent is in a network namespace of its own; broker, coordinator and an nginx are in another one. It takes root.
+//! Each agent is in a network namespace of its own; broker, coordinator and two nginx are in another one. Agents have a core, and
+//! everything else has the others. It takes root.
 //!
 //! - Two agents with four tenths of a core each beside one: pairs of runs in turns, the median of their ratios. A script is
 //!   dearer for an agent than for the server, so that agents are the limit; with a URL alone two agents and the server may need
@@ -60,6 +61,10 @@ export function handleSummary(data) {
   return { stdout: String(data.metrics.http_reqs.values.rate) };
 }
 ";
+
+/// The core of the agents, which have less than one together, and the cores of servers, broker and coordinator.
+const AGENTS_CORE: &str = "0";
+const HUB_CORES: &str = "1-1023";
 
 /// What agents send in the runs whose rates are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,7 +183,7 @@ fn measure(bench: &Bench<'_>, pairs: usize) -> Result<(String, Vec<String>), Fai
     let text = format!(
         "## A load from several agents\n\n\
          - two agents, {QUOTA_PERCENT} % of a core each, with a script of k6: {ratio:.2} times the rate of one ({rate:.0}/s), median of {pairs} pairs; at least {LEAST_RATIO}\n\
-         - the same with a URL alone: {url_ratio:.2} times ({url_rate:.0}/s); servers and agents share the cores of this machine\n\
+         - the same with a URL alone: {url_ratio:.2} times ({url_rate:.0}/s); the servers have the other cores of this machine\n\
          - {RATE} requests a second: {:.1} ms of CPU a second as an agent, {:.1} ms as `plimsoll load`; the difference is {:.1} % of such an agent\n",
         agent * 1e3,
         alone * 1e3,
@@ -227,10 +232,12 @@ impl<'a> Bench<'a> {
         fs::write(&script, SCRIPT).map_err(|error| cannot("write", &script, &error))?;
         // Each is one process: together they have the cores that agents leave.
         let nginx = || {
-            let mut server = network.in_hub("nginx");
-            Server::start(quiet(server.arg("-c").arg(&configuration)))
+            let mut server = network.in_hub("taskset");
+            server.args(["-c", HUB_CORES, "nginx", "-c"]);
+            Server::start(quiet(server.arg(&configuration)))
         };
-        let mut broker = network.in_hub(nats);
+        let mut broker = network.in_hub("taskset");
+        broker.args(["-c", HUB_CORES]).arg(nats);
         broker.args(["-js", "-a", "0.0.0.0", "-p", &BROKER.to_string(), "-sd"]);
         broker.arg(folder.join("broker"));
         let processes = [nginx()?, nginx()?, Server::start(quiet(&mut broker))?];
@@ -247,7 +254,8 @@ impl<'a> Bench<'a> {
 
     /// An agent that ends after one run, in the namespace of this number.
     fn agent(&self, number: usize) -> Result<Server, Failure> {
-        let mut agent = self.network.in_agent(number, self.program);
+        let mut agent = self.network.in_agent(number, "taskset");
+        agent.args(["-c", AGENTS_CORE]).arg(self.program);
         agent.args(["agent", "--once", "--cores", "1", "--allow", HUB]);
         agent.args(["--name", &format!("agent-{number}")]);
         agent.args(["--nats", &format!("nats://{HUB}:{BROKER}"), "--trust"]);
@@ -257,7 +265,8 @@ impl<'a> Bench<'a> {
 
     /// The coordinator of a run.
     fn load(&self, agents: usize, load: &[&str], sent: Sent) -> Command {
-        let mut command = self.network.in_hub(self.program);
+        let mut command = self.network.in_hub("taskset");
+        command.args(["-c", HUB_CORES]).arg(self.program);
         let broker = format!("nats://127.0.0.1:{BROKER}");
         command.args(["load", "--fleet", &broker, "--sign"]);
         command.arg(self.folder.join("key.pem"));
@@ -321,8 +330,10 @@ impl<'a> Bench<'a> {
                 let coordinator = Server::start(coordinator.stdout(Stdio::null()))?;
                 spent_beside(agent, coordinator)
             } else {
-                let mut alone = self.network.in_agent(0, self.program);
+                let mut alone = self.network.in_agent(0, "taskset");
                 alone
+                    .args(["-c", AGENTS_CORE])
+                    .arg(self.program)
                     .args(["load", "--json", "-t", "1"])
                     .args(load)
                     .arg(url());

@@ -73,6 +73,8 @@ impl Digest {
     }
 
     /// Adds `count` of what `kind` and `value` name.
+    // Inlined, the weight of a kind is computed once for a histogram.
+    #[inline]
     pub(super) fn count(&mut self, kind: u64, value: u64, count: u64) {
         let weight = mixed(value ^ mixed(kind));
         self.sum = self.sum.wrapping_add(weight.wrapping_mul(count));
@@ -86,6 +88,7 @@ impl Digest {
 /// The finalizer of `SplitMix64`.
 ///
 /// Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014), figure 16.
+#[inline]
 fn mixed(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
