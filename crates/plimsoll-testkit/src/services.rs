@@ -14,16 +14,15 @@ mod clickhouse;
 mod postgres;
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-pub use self::clickhouse::{ClickHouseServer, clickhouse_database};
+pub use self::clickhouse::ClickHouseServer;
 pub use self::postgres::PostgresServer;
 use crate::free_port::free_port;
 
@@ -512,6 +511,22 @@ fn run_as_unprivileged(command: &mut Command) {
         "{command:?}: {}",
         String::from_utf8_lossy(&output.stderr)
     );
+}
+
+/// The URL of a new database: on the server that `PLIMSOLL_TEST_CLICKHOUSE_URL` names, or on the shared one.
+#[expect(clippy::disallowed_methods, reason = "a setting of the tests")]
+pub fn clickhouse_database() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+
+    let Ok(url) = std::env::var("PLIMSOLL_TEST_CLICKHOUSE_URL") else {
+        return ClickHouseServer::shared().database();
+    };
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let process = std::process::id();
+    format!(
+        "{}/plimsoll_test_{process}_{count}",
+        url.trim_end_matches('/')
+    )
 }
 
 /// The folder with `py-spy`, which `cargo xtask services install` puts beside ClickHouse's engine.

@@ -60,7 +60,7 @@ impl<'a> Scope<'a> {
     }
 
     /// The names that were looked up in it.
-    pub(super) fn asked(&self) -> &LookedUp {
+    pub(super) fn looked_up(&self) -> &LookedUp {
         &self.looked_up
     }
 

@@ -101,19 +101,3 @@ impl Drop for ClickHouseServer {
         fs::remove_dir_all(&self.folder).ok();
     }
 }
-
-/// The URL of a new database: on the server that `PLIMSOLL_TEST_CLICKHOUSE_URL` names, or on the shared one.
-#[expect(clippy::disallowed_methods, reason = "a setting of the tests")]
-pub fn clickhouse_database() -> String {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-
-    let Ok(url) = std::env::var("PLIMSOLL_TEST_CLICKHOUSE_URL") else {
-        return ClickHouseServer::shared().database();
-    };
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let process = std::process::id();
-    format!(
-        "{}/plimsoll_test_{process}_{count}",
-        url.trim_end_matches('/')
-    )
-}
