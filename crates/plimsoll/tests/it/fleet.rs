@@ -1,16 +1,13 @@
 //! `plimsoll load --fleet` with agents that are processes of their own, over Debian's nats-server, against an origin that counts.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, ChildStderr, Command, Stdio};
-use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
+use std::process::Stdio;
 
 use plimsoll_testkit::{NatsServer, Origin, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::fleet_process::{AgentProcess, RunProcess, agents, attach, begin, fleet, is_clean, run};
+use crate::fleet_process::{AgentProcess, agents, attach, begin, fleet, is_clean, run};
 use crate::plimsoll::{CommandOutput, command, plimsoll};
 
 #[test]
@@ -162,7 +159,7 @@ fn two_agents_of_one_name_are_refused_with_both_processes() {
         "{output}"
     );
     for agent in &agents {
-        let process = format!(".{}.", agent.child.id());
+        let process = format!(".{}.", agent.id());
         assert!(output.stderr.contains(&process), "{process}: {output}");
     }
     assert_eq!(origin.requests(), 0);
@@ -382,10 +379,10 @@ fn an_agent_without_its_coordinator_stops() {
     child.kill().unwrap();
     child.wait().unwrap();
     for mut agent in agents {
-        let status = agent.child.wait().unwrap();
+        let status = agent.code();
         assert!(
             agent.has_said("nothing was heard of the coordinator"),
-            "{status}"
+            "{status:?}"
         );
     }
     assert!(origin.requests() < 60 * 200);

@@ -123,6 +123,10 @@ impl AgentProcess {
         self.lines.find(text).is_some()
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Its exit code, once it has ended.
     pub(crate) fn code(&mut self) -> Option<i32> {
         self.child.wait().unwrap().code()

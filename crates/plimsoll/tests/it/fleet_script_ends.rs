@@ -1,14 +1,12 @@
 //! How k6 scripts of a fleet end: by Ctrl-C, without their coordinator, and without their broker.
 
 use std::fs;
-use std::process::Stdio;
 
 use plimsoll_testkit::{NatsServer, Origin, eventually};
-use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::fleet_process::{AgentProcess, RunProcess, agents, is_clean};
-use crate::fleet_scripts::{folder, load, load_of};
+use crate::fleet_scripts::{folder, load};
 use crate::plimsoll::{CommandOutput, command, run};
 
 /// Starts a script, and kills its coordinator in the middle. Returns the name of the run.
@@ -240,4 +238,23 @@ fn a_broker_that_stays_away_leaves_a_script_its_summary() {
             .iter()
             .all(|agent| agent.has_said("has left the run"))
     });
+}
+
+#[test]
+fn flags_of_the_run_and_its_script_are_not_given_again() {
+    let server = NatsServer::start();
+    let origin = Origin::hello();
+    let _agents = agents(&server, &[]);
+    let folder = folder(&ABANDONED.replace("__ENV.LIMIT", "'count>1'"));
+    let name = abandoned(&server, &origin, &folder);
+    let url = server.url();
+    let attach = |flags: &[&str]| {
+        let arguments = ["load", "--fleet", &url, "--attach", &name];
+        run(command(&[&arguments, flags].concat()).current_dir(folder.path()))
+    };
+    let output = attach(&["script.js"]).exits(104);
+    assert!(output.stderr.contains("leave the script out"), "{output}");
+    let output = attach(&["-c", "3"]).exits(2);
+    assert!(output.stderr.contains("is a matter of the run"), "{output}");
+    attach(&[]).exits(0);
 }

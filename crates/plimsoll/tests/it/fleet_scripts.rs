@@ -7,7 +7,7 @@ use plimsoll_testkit::{NatsServer, Origin, eventually};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::fleet_process::{AgentProcess, RunProcess, agents, is_clean};
+use crate::fleet_process::{agents, is_clean};
 use crate::plimsoll::{CommandOutput, command, run};
 
 const SCRIPT: &str = r"
@@ -80,7 +80,7 @@ pub(crate) fn load(
 }
 
 /// The same against any server.
-pub(crate) fn load_of(
+fn load_of(
     server: &NatsServer,
     url: &str,
     folder: &tempfile::TempDir,
@@ -419,25 +419,6 @@ export default function () { http.get(`${__ENV.BASE}/`); }
     let output = CommandOutput::from_output(child.wait_with_output().unwrap()).exits(0);
     let caution = "warning: the generator stood still for ";
     assert!(output.stderr.contains(caution), "{output}");
-}
-
-#[test]
-fn flags_of_the_run_and_its_script_are_not_given_again() {
-    let server = NatsServer::start();
-    let origin = Origin::hello();
-    let _agents = agents(&server, &[]);
-    let folder = folder(&ABANDONED.replace("__ENV.LIMIT", "'count>1'"));
-    let name = abandoned(&server, &origin, &folder);
-    let url = server.url();
-    let attach = |flags: &[&str]| {
-        let arguments = ["load", "--fleet", &url, "--attach", &name];
-        run(command(&[&arguments, flags].concat()).current_dir(folder.path()))
-    };
-    let output = attach(&["script.js"]).exits(104);
-    assert!(output.stderr.contains("leave the script out"), "{output}");
-    let output = attach(&["-c", "3"]).exits(2);
-    assert!(output.stderr.contains("is a matter of the run"), "{output}");
-    attach(&[]).exits(0);
 }
 
 #[cfg(all(feature = "site", target_os = "linux"))]
