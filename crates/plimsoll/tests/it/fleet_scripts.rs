@@ -80,11 +80,7 @@ pub(crate) fn load(
 }
 
 /// The same against any server.
-fn load_of(
-    server: &NatsServer,
-    url: &str,
-    folder: &tempfile::TempDir,
-) -> std::process::Command {
+fn load_of(server: &NatsServer, url: &str, folder: &tempfile::TempDir) -> std::process::Command {
     let base = format!("BASE={}", url.trim_end_matches('/'));
     let broker = server.url();
     let flags = [
