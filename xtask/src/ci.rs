@@ -47,13 +47,18 @@ pub(crate) fn run(root: &Path) -> Outcome {
             if let Err(Failure(message)) = &outcome {
                 eprintln!("error: {message}");
             }
-            (name, outcome.is_ok(), began.elapsed())
+            (name, outcome, began.elapsed())
         })
     });
+    // Of a long output often only the end is kept: it says all.
+    let failures = failures(&results);
+    if !failures.is_empty() {
+        println!("\n{failures}");
+    }
     println!("\n{}", summary(&results));
     let failed: Vec<&str> = results
         .iter()
-        .filter(|(_, passed, _)| !passed)
+        .filter(|(_, outcome, _)| outcome.is_err())
         .map(|&(name, _, _)| name)
         .collect();
     if failed.is_empty() {
@@ -134,9 +139,25 @@ fn counts(root: &Path) -> Outcome {
     instructions::run(root, &instructions::Arguments::of_tests())
 }
 
-fn summary(results: &[(&str, bool, Duration)]) -> String {
-    let line = |&(name, passed, took): &(&str, bool, Duration)| {
-        let result = if passed { "ok" } else { "FAILED" };
+/// A step, how it went, and how long it took.
+type Finished = (&'static str, Outcome, Duration);
+
+/// Why each step failed that did.
+fn failures(results: &[Finished]) -> String {
+    let reason = |(name, outcome, _): &Finished| match outcome {
+        Ok(()) => None,
+        Err(Failure(message)) => Some(format!("{name}: {message}")),
+    };
+    results
+        .iter()
+        .filter_map(reason)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn summary(results: &[Finished]) -> String {
+    let line = |(name, outcome, took): &Finished| {
+        let result = if outcome.is_ok() { "ok" } else { "FAILED" };
         format!("{name:<12}{result:<8}{:>7.1} s", took.as_secs_f64())
     };
     results.iter().map(line).collect::<Vec<_>>().join("\n")
@@ -147,11 +168,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_summary_has_a_line_per_step() {
+    fn the_end_has_what_failed_and_a_line_per_step() {
         let results = [
-            ("fmt", true, Duration::from_millis(1240)),
-            ("clippy", false, Duration::from_secs(100)),
+            ("fmt", Ok(()), Duration::from_millis(1240)),
+            ("clippy", Err("a warning".into()), Duration::from_secs(100)),
         ];
+        assert_eq!(failures(&results), "clippy: a warning");
         assert_eq!(
             summary(&results),
             "fmt         ok          1.2 s\nclippy      FAILED    100.0 s"

@@ -112,6 +112,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     let _busy = arguments.busy.then(BusyCore::new);
     let mut report = arguments.report.then(Report::default);
     let mut failed = Vec::new();
+    let mut reasons = Vec::new();
     let built = programs::build(root, &mut of_cargo(arguments))?;
     for run in 1..=arguments.repeat {
         if arguments.repeat > 1 {
@@ -127,16 +128,14 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
                 }
             },
         );
-        if let Err(Failure(message)) = &ran {
-            eprintln!("error: {message}");
-        }
         // They have no times.
         let documented = match report {
             Some(_) => Ok(()),
             None => documentation(root, &built.libraries, arguments),
         };
-        if ran.and(documented).is_err() {
+        if let Err(Failure(message)) = ran.and(documented) {
             failed.push(run);
+            reasons.push(message);
         }
     }
     if let Some(report) = &report {
@@ -148,9 +147,10 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     }
     match failed.as_slice() {
         [] => Ok(()),
-        _ if arguments.repeat == 1 => Err("tests failed".into()),
+        _ if arguments.repeat == 1 => Err(reasons.concat().into()),
         runs => Err(format!(
-            "{} of {} runs failed: {runs:?}",
+            "{}\n\n{} of {} runs failed: {runs:?}",
+            reasons.join("\n\n"),
             runs.len(),
             arguments.repeat
         )

@@ -2,6 +2,7 @@
 //! sockets, timers and databases for most of their time.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,9 @@ use crate::{Failure, Outcome};
 
 /// Programs that measure what a server of theirs holds, by package and name: they run when no other does.
 const ALONE: [(&str, &str); 1] = [("plimsoll-lab", "line")];
+
+/// Lines that are repeated at the end of a test that failed.
+const LINES: usize = 25;
 
 /// A program of tests that is built.
 #[derive(Debug)]
@@ -207,7 +211,7 @@ pub(super) fn run(
                         println!("\n     Tests of {}\n{output}", program.title());
                         (results.0)(program, &output);
                         if !passed {
-                            results.1.push(program.title());
+                            results.1.push((program.title(), failures(&output)));
                         }
                     }
                 });
@@ -218,8 +222,28 @@ pub(super) fn run(
         Ok(())
     } else {
         failed.sort();
-        Err(format!("tests failed: {}", failed.join(", ")).into())
+        let titles: Vec<&str> = failed.iter().map(|(title, _)| title.as_str()).collect();
+        let mut message = format!("tests failed: {}", titles.join(", "));
+        for (title, failures) in &failed {
+            write!(message, "\n\nin {title}:\n{failures}").ok();
+        }
+        Err(message.into())
     }
+}
+
+/// What a program says about its tests that failed, a few lines of each; its last lines where it ended in the middle.
+/// The output of all programs is long, and where only its end is kept this is what one wants to read.
+fn failures(output: &str) -> String {
+    let lines: Vec<&str> = if let Some(sections) = output.split("\nfailures:\n").nth(1) {
+        let sections = sections.trim().split("\n---- ");
+        sections
+            .flat_map(|section| section.lines().take(LINES))
+            .collect()
+    } else {
+        let lines: Vec<&str> = output.trim().lines().collect();
+        lines[lines.len().saturating_sub(LINES)..].to_vec()
+    };
+    lines.join("\n")
 }
 
 #[cfg(test)]
@@ -296,7 +320,7 @@ mod tests {
                 "echo out; echo err >&2; echo $1 $A; pwd",
                 folder.path(),
             ),
-            shell("bad", "exit 3", folder.path()),
+            shell("bad", "echo the end; exit 3", folder.path()),
             shell("line", "echo alone", folder.path()),
         ];
         let arguments = ["--exact".to_owned()];
@@ -313,7 +337,10 @@ mod tests {
         let Err(Failure(message)) = outcome else {
             panic!("one of them failed");
         };
-        assert_eq!(message, "tests failed: plimsoll-lab bad");
+        assert_eq!(
+            message,
+            "tests failed: plimsoll-lab bad\n\nin plimsoll-lab bad:\nthe end"
+        );
         assert_eq!(
             seen[2],
             ("plimsoll-lab line".to_owned(), "alone\n".to_owned())
@@ -322,5 +349,18 @@ mod tests {
         let folder = fs::canonicalize(folder.path()).expect("it is there");
         let expected = format!("out\nerr\n--exact 7\n{}\n", folder.display());
         assert_eq!(seen[1], ("plimsoll-lab good".to_owned(), expected));
+    }
+
+    #[test]
+    fn of_failed_tests_the_first_lines_are_said_again() {
+        let long = "more\n".repeat(40);
+        let output = format!(
+            "running 2 tests\ntest a ... FAILED\n\nfailures:\n\n---- a stdout ----\nthread 'a' panicked at x.rs:1:2\n{long}\n\
+             ---- b stdout ----\nleft: 1\n\n\nfailures:\n    a\n    b\n\ntest result: FAILED."
+        );
+        let said = failures(&output);
+        assert!(said.starts_with("---- a stdout ----\nthread 'a' panicked at x.rs:1:2\nmore\n"));
+        assert!(said.ends_with("more\nb stdout ----\nleft: 1"), "{said}");
+        assert_eq!(said.lines().count(), LINES + 2);
     }
 }
