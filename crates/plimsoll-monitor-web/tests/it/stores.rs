@@ -717,7 +717,7 @@ fn a_standby_of_postgresql_is_used_once_it_is_promoted() {
         counted.parse().unwrap()
     };
     eventually(|| results(&primary) > 5);
-    eventually(|| results(&standby) > 5);
+    primary.wait_for_standby(&standby);
     primary.stop();
     // Neither can be written to.
     eventually(|| !leased.leads());

@@ -68,6 +68,13 @@ impl PostgresServer {
         standby
     }
 
+    /// Waits until a standby has all that this one has written up to now: before, even its tables may be missing.
+    pub fn wait_for_standby(&self, standby: &Self) {
+        let written = self.sql("postgres", "SELECT pg_current_wal_lsn()");
+        let replayed = format!("SELECT pg_last_wal_replay_lsn() >= '{written}'");
+        wait_until(|| standby.sql("postgres", &replayed) == "t");
+    }
+
     /// Makes a standby the one that is written to.
     pub fn promote(&self) {
         assert_eq!(self.sql("postgres", "SELECT pg_promote()"), "t");

@@ -53,14 +53,12 @@ fn a_primary_that_hangs_is_left_for_the_standby_that_is_promoted() {
 fn what_a_standby_had_not_received_is_written_anew() {
     let folder = TempDir::new().unwrap();
     let (mut primary, mut standby, url) = primary_and_standby();
-    let database = database_of(&Secret::new(url.clone()));
     let store = open(&ServerUrls {
         postgres: Secret::new(url),
         ..without_clickhouse(&folder)
     });
     let (org, monitor) = block_on(monitor_in(&store, "one"));
-    let has_monitor = || standby.sql(&database, "SELECT count(*) FROM monitors") == "1";
-    eventually(has_monitor);
+    primary.wait_for_standby(&standby);
     // The partition of the day is made while the standby is away.
     standby.stop();
     block_on(async {
