@@ -170,8 +170,7 @@ fn measure(bench: &Bench<'_>, pairs: usize) -> Result<(String, Vec<String>), Fai
         missed.push(format!("two agents carry {ratio:.2} times what one does"));
     }
     let (url_ratio, url_rate) = self::ratio(bench, Sent::Url, pairs)?;
-    let alone = bench.cost(false)?;
-    let agent = bench.cost(true)?;
+    let (alone, agent) = costs(bench, pairs)?;
     let added = (agent - alone).max(0.0);
     let share = added / (f64::from(QUOTA_PERCENT) / 100.0);
     if share > MOST_OF_AGENT {
@@ -184,12 +183,28 @@ fn measure(bench: &Bench<'_>, pairs: usize) -> Result<(String, Vec<String>), Fai
         "## A load from several agents\n\n\
          - two agents, {QUOTA_PERCENT} % of a core each, with a script of k6: {ratio:.2} times the rate of one ({rate:.0}/s), median of {pairs} pairs; at least {LEAST_RATIO}\n\
          - the same with a URL alone: {url_ratio:.2} times ({url_rate:.0}/s); the servers have the other cores of this machine\n\
-         - {RATE} requests a second: {:.1} ms of CPU a second as an agent, {:.1} ms as `plimsoll load`; the difference is {:.1} % of such an agent\n",
+         - {RATE} requests a second: {:.1} ms of CPU a second as an agent, {:.1} ms as `plimsoll load`; medians; the difference is {:.1} % of such an agent\n",
         agent * 1e3,
         alone * 1e3,
         share * 100.0,
     );
     Ok((text, missed))
+}
+
+/// Processor time of a second of an open loop by `plimsoll load` and by an agent, in seconds; medians.
+fn costs(bench: &Bench<'_>, pairs: usize) -> Result<(f64, f64), Failure> {
+    let (mut alone, mut agent) = (Vec::new(), Vec::new());
+    for _ in 0..pairs {
+        let (one, other) = (bench.cost(false)?, bench.cost(true)?);
+        println!(
+            "a second of {RATE}/s takes {:.1} ms, as an agent {:.1} ms",
+            one * 1e3,
+            other * 1e3
+        );
+        alone.push(one);
+        agent.push(other);
+    }
+    Ok((median(&mut alone), median(&mut agent)))
 }
 
 /// How many times the rate of one agent two have, and the rate of one; medians.
