@@ -6,11 +6,14 @@
 
 mod date;
 
+mod filling;
+
 mod reference;
 
 use std::fmt;
 
 pub use self::date::{Date, DateFormat, DateOffset, DatePart, DateToken};
+pub use self::filling::MissingVariable;
 pub use self::reference::{ResponsePart, ResponseValue};
 
 /// Longest text between `{{` and `}}`; longer ones are not placeholders.
@@ -18,9 +21,6 @@ const LONGEST_PLACE: usize = 4096;
 
 /// No real template needs more random characters in one place.
 const MOST_CHARACTERS: u32 = 4096;
-
-/// The maximum depth of variables in variables; circles must end.
-const DEEPEST: u32 = 16;
 
 /// Text with places for values.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -163,17 +163,6 @@ pub enum TemplateError {
     },
 }
 
-/// A variable that has no value.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum MissingVariable {
-    /// Nothing gives it one.
-    #[error("`{{{{{0}}}}}` has no value")]
-    Unknown(String),
-    /// Its value contains itself.
-    #[error("the value of `{{{{{0}}}}}` contains itself")]
-    Circular(String),
-}
-
 impl Template {
     /// A text that is always the same, whatever stands in it.
     pub fn literal(text: impl Into<Vec<u8>>) -> Self {
@@ -261,42 +250,6 @@ impl Template {
                 part => self.parts.push(part),
             }
         }
-    }
-
-    /// The same with the values of its variables in their places.
-    ///
-    /// - `value`: what a name stands for; `None` leaves it a variable.
-    /// - `stays`: whether such a variable gets its value later.
-    pub fn fill(
-        &self,
-        value: &dyn Fn(&str) -> Option<Self>,
-        stays: &dyn Fn(&str) -> bool,
-    ) -> Result<Self, MissingVariable> {
-        self.fill_within(value, stays, DEEPEST)
-    }
-
-    fn fill_within(
-        &self,
-        value: &dyn Fn(&str) -> Option<Self>,
-        stays: &dyn Fn(&str) -> bool,
-        depth: u32,
-    ) -> Result<Self, MissingVariable> {
-        let mut filled = Self::default();
-        for part in &self.parts {
-            match part {
-                Part::Text(text) => filled.push_text(text),
-                Part::Generator(_) | Part::Response(_) => filled.parts.push(part.clone()),
-                Part::Variable(name) => match value(name) {
-                    Some(_) if depth == 0 => return Err(MissingVariable::Circular(name.clone())),
-                    Some(value_of_it) => {
-                        filled.push(value_of_it.fill_within(value, stays, depth - 1)?);
-                    }
-                    None if stays(name) => filled.parts.push(part.clone()),
-                    None => return Err(MissingVariable::Unknown(name.clone())),
-                },
-            }
-        }
-        Ok(filled)
     }
 }
 

@@ -83,24 +83,6 @@ fn mistakes_are_reported() {
     }
 }
 
-#[test]
-fn variables_are_filled_and_may_be_made_of_one_another() {
-    let value = |name: &str| match name {
-        "host" => Some(parsed("http://{{name}}:80")),
-        "name" => Some(Template::literal("example.org")),
-        "loop" => Some(parsed("{{loop}}")),
-        _ => None,
-    };
-    let stays = |name: &str| name == "user";
-    let filled = parsed("{{host}}/{{user}}/x").fill(&value, &stays).unwrap();
-    assert_eq!(filled.to_string(), "http://example.org:80/{{user}}/x");
-    assert_eq!(filled.as_text(), None);
-    let missing = parsed("{{other}}").fill(&value, &stays).unwrap_err();
-    assert_eq!(missing, MissingVariable::Unknown("other".into()));
-    let circular = parsed("{{loop}}").fill(&value, &stays).unwrap_err();
-    assert_eq!(circular, MissingVariable::Circular("loop".into()));
-}
-
 proptest! {
     #[test]
     fn what_is_shown_is_understood_again(text in "[a-z{}$. (),0-9\n]{0,60}") {

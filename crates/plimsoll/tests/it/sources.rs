@@ -376,6 +376,21 @@ fn mistakes_are_reported_all_at_once() {
     exit 2
     "
     );
+    let requests = files.write(
+        "values.http",
+        "@base = {{host}}/api\n\nGET {{base}}/a\n###\nGET {{base}}/b\nAuthorization: {{token}}\n###\n\
+         POST {{host}}/c\n\n{{body}} {{token}}\n",
+    );
+    // Each once, whichever part of a request needs it.
+    assert_snapshot!(files.reported(&["load", "--from", &requests]), @r"
+    error: --from: values.http:3: `{{host}}` has no value, here and in 2 other requests
+      hint: give it by `--var host=VALUE`, or rows with such a column by --feeder
+    error: --from: values.http:5: `{{token}}` has no value, here and in another request
+      hint: give it by `--var token=VALUE`, or rows with such a column by --feeder
+    error: --from: values.http:8: `{{body}}` has no value
+      hint: give it by `--var body=VALUE`, or rows with such a column by --feeder
+    exit 2
+    ");
     let requests = files.write("b.http", "GET http://h/\nx-note: {{note}}\n");
     assert_snapshot!(files.reported(&["load", "--from", &requests, "--feeder", &rows]), @r"
     error: --from: b.http:1: row 1 of rows.csv: `note` contains a control character, which header `x-note` must not

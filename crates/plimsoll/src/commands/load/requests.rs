@@ -15,12 +15,14 @@ use plimsoll_load::{
 mod chain;
 mod environment;
 mod log;
+mod missing;
 mod reader;
 mod selector;
 
 use self::chain::SetVariables;
 use self::environment::Environments;
 pub(super) use self::log::Log;
+use self::missing::MissingVariables;
 use self::reader::Reader;
 use self::selector::Selector;
 use super::args::{self, RequestsArgs};
@@ -116,16 +118,14 @@ impl Described {
         let Some(variables) = &self.places else {
             return;
         };
+        let mut without_value = MissingVariables::default();
         parts.fill(&mut |flag, text| {
             let template = problems.value(flag, Template::parse(text))?;
-            match fill(&template, variables, &self.feeders, &[]) {
-                Ok(filled) => Some(filled),
-                Err(missing) => {
-                    problems.push(missing_variable(flag, &missing, &self.feeders));
-                    None
-                }
-            }
+            fill(&template, variables, &self.feeders, &[])
+                .map_err(|missing| without_value.add(flag, missing))
+                .ok()
         });
+        without_value.report(&self.feeders, problems);
     }
 
     /// The names under which `planned`, which [`encode`](Self::encode) returned, are counted: those of their file, else
@@ -256,7 +256,9 @@ impl Described {
                 kept: described.kept.clone(),
             }),
             Err(TemplateProblem::Variable(missing)) => {
-                problems.push(missing_variable(&described.place, &missing, &self.feeders));
+                let mut without_value = MissingVariables::default();
+                without_value.add(&described.place, vec![missing]);
+                without_value.report(&self.feeders, problems);
                 None
             }
             Err(error) => problems.value(&described.place, Err(error)),
@@ -298,34 +300,13 @@ fn fill(
     variables: &HashMap<String, Template>,
     feeders: &[Feeder],
     set: &[String],
-) -> Result<Template, MissingVariable> {
+) -> Result<Template, Vec<MissingVariable>> {
     let stays = |name: &str| {
         let mut feeders = feeders.iter();
         set.iter().any(|known| known == name)
             || feeders.any(|feeder| feeder.table.column(name).is_some())
     };
     template.fill(&|name| variables.get(name).cloned(), &stays)
-}
-
-fn missing_variable(place: &str, missing: &MissingVariable, feeders: &[Feeder]) -> Problem {
-    let problem = Problem::with(place, missing);
-    match missing {
-        MissingVariable::Circular(name) => problem.hint(format!("give it by `--var {name}=VALUE`")),
-        MissingVariable::Unknown(name) if feeders.is_empty() => problem.hint(format!(
-            "give it by `--var {name}=VALUE`, or rows with such a column by --feeder"
-        )),
-        MissingVariable::Unknown(name) => {
-            let columns: Vec<&str> = feeders
-                .iter()
-                .flat_map(|feeder| feeder.table.columns())
-                .map(String::as_str)
-                .collect();
-            problem.hint(format!(
-                "give it by `--var {name}=VALUE`; the feeders have {}",
-                columns.join(", ")
-            ))
-        }
-    }
 }
 
 /// Reads what the flags name.
@@ -357,6 +338,7 @@ pub(super) fn describe(
         set: SetVariables::default(),
         feeders: &feeders,
         variables,
+        without_value: MissingVariables::default(),
         problems,
     };
     let mut left_out = Vec::new();

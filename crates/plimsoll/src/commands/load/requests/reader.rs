@@ -10,8 +10,9 @@ use plimsoll_formats::{FileRequest, Format, Part, RequestFile, Template, appeara
 use plimsoll_load::Feeder;
 
 use super::chain::SetVariables;
+use super::missing::MissingVariables;
 use super::selector::Selector;
-use super::{DescribedRequest, MOST_WRONG, fill, missing_variable, not_utf8, report};
+use super::{DescribedRequest, MOST_WRONG, fill, not_utf8, report};
 use crate::flags::Problems;
 use crate::problem::Problem;
 
@@ -26,6 +27,8 @@ pub(super) struct Reader<'a> {
     pub(super) set: SetVariables,
     pub(super) feeders: &'a [Feeder],
     pub(super) variables: HashMap<String, Template>,
+    /// Those that requests read so far would need.
+    pub(super) without_value: MissingVariables,
     pub(super) problems: &'a mut Problems,
 }
 
@@ -41,7 +44,9 @@ impl Reader<'_> {
         } else {
             Template::literal(url)
         };
-        let (endpoint, target, is_websocket) = self.url("URL", &template)?;
+        let url = self.url("URL", &template);
+        std::mem::take(&mut self.without_value).report(self.feeders, self.problems);
+        let (endpoint, target, is_websocket) = url?;
         Some(vec![DescribedRequest {
             place: "request".to_owned(),
             endpoint,
@@ -160,25 +165,29 @@ impl Reader<'_> {
                 break;
             }
         }
+        std::mem::take(&mut self.without_value).report(self.feeders, self.problems);
         (chosen, positions)
     }
 
     fn request(&mut self, path: &Path, mut request: FileRequest) -> Option<DescribedRequest> {
         let place = format!("{}: {}{}", self.flag, path.display(), request.place);
-        let url = self.fill(&place, &request.url)?;
-        let (endpoint, target, is_websocket) = self.url(&place, &url)?;
+        // All that it needs is looked at, so that all that is missing is said at once.
+        let url = self.fill(&place, &request.url);
+        let mut headers = Vec::new();
+        for (name, value) in &request.headers {
+            headers.push(self.fill(&place, value).map(|value| (name.clone(), value)));
+        }
+        let body = request.body.as_ref().map(|body| self.fill(&place, body));
+        let (endpoint, target, is_websocket) = self.url(&place, &url?)?;
         if is_websocket && (request.body.is_some() || request.method.is_some()) {
             let message = "a WebSocket has no method and no body; give its message by -d";
             self.problems.add(&place, message);
         }
-        let mut headers = Vec::new();
-        for (name, value) in &request.headers {
-            headers.push((name.clone(), self.fill(&place, value)?));
-        }
-        request.headers = headers;
-        if let Some(body) = &request.body {
-            request.body = Some(self.fill(&place, body)?);
-        }
+        request.headers = headers.into_iter().collect::<Option<_>>()?;
+        request.body = match body {
+            Some(body) => Some(body?),
+            None => None,
+        };
         Some(DescribedRequest {
             place,
             endpoint,
@@ -192,14 +201,9 @@ impl Reader<'_> {
     }
 
     fn fill(&mut self, place: &str, template: &Template) -> Option<Template> {
-        match fill(template, &self.variables, self.feeders, &self.set) {
-            Ok(filled) => Some(filled),
-            Err(missing) => {
-                self.problems
-                    .push(missing_variable(place, &missing, self.feeders));
-                None
-            }
-        }
+        fill(template, &self.variables, self.feeders, &self.set)
+            .map_err(|missing| self.without_value.add(place, missing))
+            .ok()
     }
 
     /// Where a request goes, its path where that is not always the same, and whether it is that of a

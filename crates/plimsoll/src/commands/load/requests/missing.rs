@@ -1,0 +1,74 @@
+//! Variables of requests that have no value, each reported once.
+
+use plimsoll_formats::MissingVariable;
+use plimsoll_load::Feeder;
+
+use crate::flags::Problems;
+use crate::problem::Problem;
+
+/// The variables without values so far.
+#[derive(Debug, Default)]
+pub(super) struct MissingVariables(Vec<Missed>);
+
+#[derive(Debug)]
+struct Missed {
+    variable: MissingVariable,
+    first: String,
+    /// Places of the same kind behind the first one.
+    more: usize,
+}
+
+impl MissingVariables {
+    /// Notes those of one place: a request, or a flag.
+    pub(super) fn add(&mut self, place: &str, missing: Vec<MissingVariable>) {
+        for variable in missing {
+            match self.0.iter_mut().find(|it| it.variable == variable) {
+                Some(known) if known.first == place => {}
+                Some(known) => known.more += 1,
+                None => self.0.push(Missed {
+                    variable,
+                    first: place.to_owned(),
+                    more: 0,
+                }),
+            }
+        }
+    }
+
+    /// Reports each with its first place.
+    pub(super) fn report(self, feeders: &[Feeder], problems: &mut Problems) {
+        for missed in self.0 {
+            let (variable, more) = (&missed.variable, missed.more);
+            let message = match more {
+                0 => variable.to_string(),
+                1 => format!("{variable}, here and in another request"),
+                _ => format!("{variable}, here and in {more} other requests"),
+            };
+            let problem = Problem::with(&missed.first, message);
+            problems.push(match hint(variable, feeders) {
+                Some(hint) => problem.hint(hint),
+                None => problem,
+            });
+        }
+    }
+}
+
+fn hint(missing: &MissingVariable, feeders: &[Feeder]) -> Option<String> {
+    match missing {
+        MissingVariable::TooLong(_) => None,
+        MissingVariable::Circular(name) => Some(format!("give it by `--var {name}=VALUE`")),
+        MissingVariable::Unknown(name) if feeders.is_empty() => Some(format!(
+            "give it by `--var {name}=VALUE`, or rows with such a column by --feeder"
+        )),
+        MissingVariable::Unknown(name) => {
+            let columns: Vec<&str> = feeders
+                .iter()
+                .flat_map(|feeder| feeder.table.columns())
+                .map(String::as_str)
+                .collect();
+            Some(format!(
+                "give it by `--var {name}=VALUE`; the feeders have {}",
+                columns.join(", ")
+            ))
+        }
+    }
+}
