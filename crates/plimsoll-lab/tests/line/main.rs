@@ -172,7 +172,7 @@ fn a_limit_of_600_per_second_is_found_within_five_percent() {
     let text = to_text(&line, TextFormat::default());
     assert!(text.contains("load line   "), "{text}");
     assert!(
-        text.lines().all(|line| line.chars().count() <= 110),
+        text.lines().all(|line| line.chars().count() <= 80),
         "{text}"
     );
     let page = to_html(&line);

@@ -40,6 +40,8 @@ impl Browser {
             .args(["--no-first-run", "--disable-background-networking"])
             .args(["--disable-component-update", "--disable-sync"])
             .args(["--remote-debugging-port=0", "--window-size=1280,800"])
+            // The folder of its lock would stay in the usual place.
+            .env("TMPDIR", profile.path())
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .args(flags)
             .arg("about:blank")
