@@ -240,7 +240,7 @@ impl Detector {
         }
     }
 
-    /// The state of a monitor in a store that has no text of [`remembered`](Self::remembered): of one that an older
+    /// The state of a monitor in a store that has no text of it: of one that an older
     /// version wrote.
     ///
     /// - `incident`: when the open incident opened, whether it was acknowledged, and whether it was sent.
@@ -284,12 +284,7 @@ impl Detector {
         }
     }
 
-    /// What the next process has to know, as JSON. Moments are of this process.
-    pub fn remembered(&self) -> serde_json::Value {
-        serde_json::to_value(self).unwrap_or_default()
-    }
-
-    /// The state that another process left; `None` if it cannot be read.
+    /// The state that another process left, which serialized it; `None` if it cannot be read.
     ///
     /// - `as_of`: when that process wrote it, by its clocks.
     pub fn recalled(text: serde_json::Value, as_of: Moment, now: Moment) -> Option<Self> {

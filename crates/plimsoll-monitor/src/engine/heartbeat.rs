@@ -55,7 +55,7 @@ impl HeartbeatState {
         }
     }
 
-    /// What another process left; `None` if it cannot be read.
+    /// What another process left, which serialized it; `None` if it cannot be read.
     ///
     /// - `as_of`: when that process wrote it, by its clocks.
     pub(super) fn recalled(text: serde_json::Value, as_of: Moment, now: Moment) -> Option<Self> {
@@ -64,11 +64,6 @@ impl HeartbeatState {
             *moment = moment.carried_over(as_of, now);
         }
         Some(state)
-    }
-
-    /// What the next process has to know, as JSON.
-    pub(super) fn remembered(&self) -> serde_json::Value {
-        serde_json::to_value(self).unwrap_or_default()
     }
 
     fn moments(&mut self) -> impl Iterator<Item = &mut Moment> {
@@ -221,7 +216,8 @@ mod tests {
             elapsed: Duration::from_hours(100 * 24),
             wall: hours(27).wall,
         };
-        let mut next = HeartbeatState::recalled(state.remembered(), as_of, now).unwrap();
+        let left = serde_json::to_value(&state).unwrap();
+        let mut next = HeartbeatState::recalled(left, as_of, now).unwrap();
         next.absent(&plan, Duration::from_mins(10), now);
         let late = now.elapsed + Duration::from_mins(30);
         assert_eq!(next.next_wake(&plan), late);

@@ -3,6 +3,7 @@
 //! It is written in the transaction of each change that it belongs to. Moments in it are of the clocks of the process
 //! that wrote it, so that a step of the date moves no duration.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::detect::Detector;
@@ -32,22 +33,32 @@ pub(super) struct Recalled {
 }
 
 /// All of it but the moment at which it is written.
+#[derive(Serialize)]
+struct Content<'a> {
+    detector: &'a Detector,
+    heartbeat: Option<&'a HeartbeatState>,
+    silence: Option<(&'a str, i64, &'a str)>,
+}
+
+/// All of it but the moment at which it is written, as JSON: one text each time, as long as nothing changes. It is made and
+/// compared for every check.
 pub(super) fn content(
     detector: &Detector,
     heartbeat: Option<&HeartbeatState>,
     silence: Option<&Silence>,
-) -> Value {
-    let silence = silence.map(|it| json!([it.key, it.since.0, it.name]));
-    json!({
-        "detector": detector.remembered(),
-        "heartbeat": heartbeat.map(HeartbeatState::remembered),
-        "silence": silence,
-    })
+) -> String {
+    let content = Content {
+        detector,
+        heartbeat,
+        silence: silence.map(|it| (it.key.as_str(), it.since.0, it.name.as_str())),
+    };
+    // Maps with names as keys, numbers and texts: nothing of it can be refused.
+    serde_json::to_string(&content).unwrap_or_default()
 }
 
 /// The text for the store.
-pub(super) fn text(content: &Value, as_of: Moment) -> String {
-    json!({ "as_of": as_of, "content": content }).to_string()
+pub(super) fn text(content: &str, as_of: Moment) -> String {
+    format!("{{\"as_of\":{},\"content\":{content}}}", json!(as_of))
 }
 
 /// Reads what another process wrote; `None` if it cannot be read.
@@ -72,4 +83,32 @@ pub(super) fn recall(text: &str, now: Moment) -> Option<Recalled> {
         heartbeat: HeartbeatState::recalled(heartbeat, as_of, now),
         silence,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::detect::status::Health;
+
+    #[test]
+    fn what_is_written_can_be_recalled() {
+        let now = Moment {
+            elapsed: Duration::from_secs(7),
+            wall: Timestamp(1_000),
+        };
+        let silence = Silence {
+            key: "shop/silence".to_owned(),
+            since: Timestamp(900),
+            name: "the \"shop\"".to_owned(),
+        };
+        let (detector, heartbeat) = (Detector::new(now), HeartbeatState::new(now));
+        let content = content(&detector, Some(&heartbeat), Some(&silence));
+        let recalled = recall(&text(&content, now), now).unwrap();
+        assert_eq!(recalled.detector.health(), Health::Pending);
+        assert_eq!(recalled.heartbeat, Some(heartbeat));
+        assert_eq!(recalled.silence, Some(silence));
+        assert!(recall("{}", now).is_none());
+    }
 }

@@ -86,8 +86,8 @@ pub(super) struct LiveMonitor {
     pub(super) last_at: Option<Timestamp>,
     /// The silence that was announced.
     pub(super) silence: Option<Silence>,
-    /// What the store was last given to remember.
-    pub(super) remembered: serde_json::Value,
+    /// What the store was last given to remember; empty if it has to be given anew.
+    pub(super) remembered: Box<str>,
 }
 
 impl LiveMonitor {

@@ -201,7 +201,7 @@ impl Supervisor {
             if let Some(live) = self.live.get_mut(&id) {
                 // A clock that stands still while the machine is suspended does not know of this time; the next process,
                 // which goes by the date, must not either.
-                live.remembered = serde_json::Value::Null;
+                live.remembered = Box::default();
                 let plan = live.heartbeat_plan();
                 if let (Some(plan), Some(heartbeat)) = (plan, &mut live.heartbeat) {
                     heartbeat.absent(&plan, to.since(from), now);
@@ -245,7 +245,7 @@ impl Supervisor {
                     *last = (*last).min(to);
                 }
                 // The next process measures how long ago things were from the date of this.
-                live.remembered = serde_json::Value::Null;
+                live.remembered = Box::default();
             }
             self.remember(id);
             self.set_timer(id);
@@ -270,7 +270,7 @@ impl Supervisor {
             live.heartbeat.as_ref(),
             live.silence.as_ref(),
         );
-        if content == live.remembered {
+        if *content == *live.remembered {
             return;
         }
         self.group.push(Change::Memory {
@@ -278,7 +278,7 @@ impl Supervisor {
             name: memory::STATE,
             text: Some(memory::text(&content, now)),
         });
-        live.remembered = content;
+        live.remembered = content.into();
     }
 
     /// Ends a step: the store gets its changes.
