@@ -51,6 +51,9 @@ fn exact(value: f64) -> Shown {
 /// Figures by name: `ok`, `p99`.
 pub(super) type Figures = BTreeMap<&'static str, Shown>;
 
+/// What a figure cannot be below or above, by its name.
+pub(super) type Ranges = BTreeMap<&'static str, (f64, f64)>;
+
 /// How often each status came.
 pub(super) type Statuses = BTreeMap<u16, u64>;
 
@@ -64,6 +67,7 @@ pub(super) struct Outputs {
 pub(super) struct Format {
     pub(super) name: &'static str,
     pub(super) figures: Figures,
+    pub(super) ranges: Ranges,
     /// `None` if it has none.
     pub(super) statuses: Option<Statuses>,
 }
@@ -89,14 +93,19 @@ impl Outputs {
         let format = |name, figures, statuses| Format {
             name,
             figures,
+            ranges: Ranges::new(),
             statuses,
         };
         let page = read("report.html")?;
+        let (sums, ranges) = csv::figures(&read("series.csv")?)?;
         Ok(Self {
             json: Summary::parse(&read("summary.json")?)?,
             others: vec![
                 format("text", text, statuses),
-                format("CSV", csv::figures(&read("series.csv")?)?, None),
+                Format {
+                    ranges,
+                    ..format("CSV", sums, None)
+                },
                 format("HTML", html::figures(&page), Some(html::statuses(&page))),
                 format("HDR", hdr::figures(&read("latency.hdr")?)?, None),
             ],

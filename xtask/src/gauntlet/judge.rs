@@ -133,8 +133,29 @@ fn agreement(outputs: &Outputs) -> impl Iterator<Item = Row> {
         });
         let figures = format.figures.iter();
         let figures = figures.map(move |(name, shown)| in_format(format, name, *shown, json));
-        figures.chain(statuses)
+        let ranges = format.ranges.iter();
+        let ranges = ranges.map(move |(name, limits)| within(format, name, *limits, json));
+        figures.chain(ranges).chain(statuses)
     })
+}
+
+/// A figure of the JSON beside what it can be by another format.
+fn within(format: &Format, name: &str, (low, high): (f64, f64), json: &Summary) -> Row {
+    let json = json.figures.get(name).copied();
+    let (value, rounding) = json.map_or((0.0, 0.0), |json| (json.value, json.rounding));
+    let is_within = (low * (1.0 - rounding)..=high * (1.0 + rounding)).contains(&value);
+    Row {
+        figure: format!("{name} in rows of {}", format.name),
+        expected: format!("{}–{}", plain(low), plain(high)),
+        printed: plain(value),
+        difference: None,
+        mark: "",
+        verdict: if is_within {
+            Verdict::Within
+        } else {
+            Verdict::Wrong
+        },
+    }
 }
 
 fn in_format(format: &Format, name: &str, shown: Shown, json: &Summary) -> Row {

@@ -31,6 +31,13 @@ const OPEN: Setup = Setup {
     ..CLOSED
 };
 
+/// As fast as it can, so that less of a core is always felt.
+const HUNGRY: Setup = Setup {
+    served: Served::Http1(PLAIN),
+    load: Load::Flags("-c 4 -z 3s"),
+    ..SETUP
+};
+
 pub(super) const SETUPS: &[Setup] = &[
     Setup {
         name: "stopped",
@@ -75,6 +82,26 @@ pub(super) const SETUPS: &[Setup] = &[
         about: "the same on a schedule",
         disturbance: Disturbance::Throttled(5),
         ..OPEN
+    },
+    Setup {
+        name: "neighbour-hungry",
+        about: "a busy process on the core of a generator that would need all of it",
+        disturbance: Disturbance::Neighbour,
+        known: Known {
+            cautions: &["ready and not run"],
+            ..KNOWN
+        },
+        ..HUNGRY
+    },
+    Setup {
+        name: "throttled-hungry",
+        about: "a control group that may use 5 % of a core, which would need all of it",
+        disturbance: Disturbance::Throttled(5),
+        known: Known {
+            cautions: &["was throttled"],
+            ..KNOWN
+        },
+        ..HUNGRY
     },
     Setup {
         name: "clock-step",
