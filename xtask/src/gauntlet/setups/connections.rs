@@ -2,7 +2,9 @@
 
 use crate::gauntlet::server::Served;
 use crate::gauntlet::server::behaviour::{Behaviour, End, PLAIN, Reply};
-use crate::gauntlet::setup::{Bytes, Cut, KNOWN, Known, Load, SETUP, Setup, Timed, http1, millis};
+use crate::gauntlet::setup::{
+    Begins, Bytes, Cut, KNOWN, Known, Load, SETUP, Setup, Timed, http1, millis,
+};
 
 const SLOW: Behaviour = Behaviour {
     delay: |_| millis(40),
@@ -127,7 +129,10 @@ pub(super) const SETUPS: &[Setup] = &[
         served: Served::Tls(SLOW, millis(400)),
         // Not 1 s: 0.4 s and fifteen times 40 ms are one.
         load: Load::Flags("-k -c 4 -z 1020ms"),
-        known: OVER_TLS,
+        known: Known {
+            begins: Begins::Before,
+            ..OVER_TLS
+        },
         ..SETUP
     },
 ];
