@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use serde_json::Value;
-
 use super::{LOOKS, get, wait};
 use crate::Failure;
 
