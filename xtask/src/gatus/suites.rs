@@ -94,7 +94,10 @@ const KEY: &str = "_suite-";
 pub(super) fn configuration(origin: u16) -> String {
     let mut text = "suites:\n".to_owned();
     for (number, (about, endpoints)) in SUITES.iter().enumerate() {
-        let endpoints = endpoints.replace("URL", &format!("http://127.0.0.1:{origin}/"));
+        // To Gatus names of endpoints are different in all suites.
+        let endpoints = endpoints
+            .replace("URL", &format!("http://127.0.0.1:{origin}/"))
+            .replace("{name: ", &format!("{{name: s{number:02}-"));
         let written = write!(
             text,
             "# {about}\n- name: suite-{number:02}\n  interval: 1s\n  context: {{want: UP, number: 12}}\n  endpoints: [{endpoints}]\n"
