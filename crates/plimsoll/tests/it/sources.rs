@@ -378,16 +378,16 @@ fn mistakes_are_reported_all_at_once() {
     );
     let requests = files.write(
         "values.http",
-        "@base = {{host}}/api\n\nGET {{base}}/a\n###\nGET {{base}}/b\nAuthorization: {{token}}\n###\n\
+        "@base = {{host}}/api\n\nGET {{base}}/a\n###\nGET {{base}}/b\nAuthorization: {{token}}\nx-host: {{host}}\n###\n\
          POST {{host}}/c\n\n{{body}} {{token}}\n",
     );
     // Each once, whichever part of a request needs it.
     assert_snapshot!(files.reported(&["load", "--from", &requests]), @r"
-    error: --from: values.http:3: `{{host}}` has no value, here and in 2 other requests
+    error: --from: values.http:3: `{{host}}` has no value, here and in 2 other places
       hint: give it by `--var host=VALUE`, or rows with such a column by --feeder
-    error: --from: values.http:5: `{{token}}` has no value, here and in another request
+    error: --from: values.http:5: `{{token}}` has no value, here and in another place
       hint: give it by `--var token=VALUE`, or rows with such a column by --feeder
-    error: --from: values.http:8: `{{body}}` has no value
+    error: --from: values.http:9: `{{body}}` has no value
       hint: give it by `--var body=VALUE`, or rows with such a column by --feeder
     exit 2
     ");

@@ -14,7 +14,9 @@ pub(super) struct MissingVariables(Vec<Missed>);
 struct Missed {
     variable: MissingVariable,
     first: String,
-    /// Places of the same kind behind the first one.
+    /// The place that needed it last; a request may need it in several of its parts.
+    last: String,
+    /// Places behind the first one.
     more: usize,
 }
 
@@ -23,11 +25,15 @@ impl MissingVariables {
     pub(super) fn add(&mut self, place: &str, missing: Vec<MissingVariable>) {
         for variable in missing {
             match self.0.iter_mut().find(|it| it.variable == variable) {
-                Some(known) if known.first == place => {}
-                Some(known) => known.more += 1,
+                Some(known) if known.last == place => {}
+                Some(known) => {
+                    place.clone_into(&mut known.last);
+                    known.more += 1;
+                }
                 None => self.0.push(Missed {
                     variable,
                     first: place.to_owned(),
+                    last: place.to_owned(),
                     more: 0,
                 }),
             }
@@ -40,8 +46,8 @@ impl MissingVariables {
             let (variable, more) = (&missed.variable, missed.more);
             let message = match more {
                 0 => variable.to_string(),
-                1 => format!("{variable}, here and in another request"),
-                _ => format!("{variable}, here and in {more} other requests"),
+                1 => format!("{variable}, here and in another place"),
+                _ => format!("{variable}, here and in {more} other places"),
             };
             let problem = Problem::with(&missed.first, message);
             problems.push(match hint(variable, feeders) {
