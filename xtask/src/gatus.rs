@@ -2,7 +2,7 @@
 //!
 //! The examples of Gatus's own repository are loaded by `plimsoll monitor --check`. A configuration whose conditions pass,
 //! fail, and pass by accident is run by both, against a server of this task; each endpoint must come to the same verdict,
-//! and each condition too.
+//! and each condition and each suite too.
 
 mod suites;
 

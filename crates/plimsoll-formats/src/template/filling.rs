@@ -5,7 +5,7 @@ use super::{Part, Template};
 /// The maximum depth of variables in variables; circles must end.
 const DEEPEST: u32 = 16;
 
-/// The most that a text may become, in bytes and places: values that stand for several others multiply.
+/// The most that values may add to a text, in bytes and places: values that stand for several others multiply.
 const LONGEST: usize = 16 << 20;
 
 /// A variable that has no value.
@@ -17,8 +17,8 @@ pub enum MissingVariable {
     /// Its value contains itself.
     #[error("the value of `{{{{{0}}}}}` contains itself")]
     Circular(String),
-    /// Its value is too long.
-    #[error("the value of `{{{{{0}}}}}` is part of a text of more than 16 MiB")]
+    /// Values before it have already added 16 MiB.
+    #[error("the values of variables up to `{{{{{0}}}}}` take more than 16 MiB")]
     TooLong(String),
 }
 
@@ -36,7 +36,7 @@ impl Template {
             value,
             stays,
             filled: Self::default(),
-            length: 0,
+            added: 0,
             unknown: Vec::new(),
         };
         match filling.add(self, DEEPEST) {
@@ -54,7 +54,8 @@ struct Filling<'a> {
     value: &'a dyn Fn(&str) -> Option<Template>,
     stays: &'a dyn Fn(&str) -> bool,
     filled: Template,
-    length: usize,
+    /// Bytes and places that are of values.
+    added: usize,
     unknown: Vec<String>,
 }
 
@@ -62,15 +63,18 @@ impl Filling<'_> {
     /// Fails at once where more would be added without end.
     fn add(&mut self, template: &Template, depth: u32) -> Result<(), MissingVariable> {
         for part in &template.parts {
+            if depth < DEEPEST {
+                self.added += match part {
+                    Part::Text(text) => text.len(),
+                    _ => 1,
+                };
+            }
             match part {
-                Part::Text(text) => {
-                    self.length += text.len();
-                    self.filled.push_text(text);
-                }
+                Part::Text(text) => self.filled.push_text(text),
                 Part::Generator(_) | Part::Response(_) => self.filled.parts.push(part.clone()),
                 Part::Variable(name) => match (self.value)(name) {
                     Some(_) if depth == 0 => return Err(MissingVariable::Circular(name.clone())),
-                    Some(_) if self.length > LONGEST => {
+                    Some(_) if self.added > LONGEST => {
                         return Err(MissingVariable::TooLong(name.clone()));
                     }
                     Some(value) => self.add(&value, depth - 1)?,
@@ -79,7 +83,6 @@ impl Filling<'_> {
                     None => self.unknown.push(name.clone()),
                 },
             }
-            self.length += 1;
         }
         Ok(())
     }
@@ -143,5 +146,14 @@ mod tests {
             matches!(refused.as_slice(), [MissingVariable::TooLong(_)]),
             "{refused:?}"
         );
+    }
+
+    #[test]
+    fn a_long_text_of_its_own_has_room_for_values() {
+        let mut long = Template::literal(vec![b'x'; LONGEST + 1]);
+        long.push(parsed("{{name}}{{host}}"));
+        let filled = long.fill(&value, &|_| false).unwrap();
+        let text = filled.as_text().unwrap();
+        assert!(text.ends_with(b"xexample.orghttp://example.org:80"));
     }
 }

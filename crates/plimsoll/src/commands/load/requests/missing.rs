@@ -50,31 +50,29 @@ impl MissingVariables {
                 _ => format!("{variable}, here and in {more} other places"),
             };
             let problem = Problem::with(&missed.first, message);
-            problems.push(match hint(variable, feeders) {
-                Some(hint) => problem.hint(hint),
-                None => problem,
-            });
+            problems.push(problem.hint(hint(variable, feeders)));
         }
     }
 }
 
-fn hint(missing: &MissingVariable, feeders: &[Feeder]) -> Option<String> {
+fn hint(missing: &MissingVariable, feeders: &[Feeder]) -> String {
     match missing {
-        MissingVariable::TooLong(_) => None,
-        MissingVariable::Circular(name) => Some(format!("give it by `--var {name}=VALUE`")),
-        MissingVariable::Unknown(name) if feeders.is_empty() => Some(format!(
-            "give it by `--var {name}=VALUE`, or rows with such a column by --feeder"
-        )),
+        MissingVariable::TooLong(name) | MissingVariable::Circular(name) => {
+            format!("give it by `--var {name}=VALUE`")
+        }
+        MissingVariable::Unknown(name) if feeders.is_empty() => {
+            format!("give it by `--var {name}=VALUE`, or rows with such a column by --feeder")
+        }
         MissingVariable::Unknown(name) => {
             let columns: Vec<&str> = feeders
                 .iter()
                 .flat_map(|feeder| feeder.table.columns())
                 .map(String::as_str)
                 .collect();
-            Some(format!(
+            format!(
                 "give it by `--var {name}=VALUE`; the feeders have {}",
                 columns.join(", ")
-            ))
+            )
         }
     }
 }
