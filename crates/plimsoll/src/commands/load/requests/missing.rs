@@ -57,9 +57,11 @@ impl MissingVariables {
 
 fn hint(missing: &MissingVariable, feeders: &[Feeder]) -> String {
     match missing {
-        MissingVariable::TooLong(name) | MissingVariable::Circular(name) => {
-            format!("give it by `--var {name}=VALUE`")
+        MissingVariable::TooLong(_) => {
+            "values that contain several others multiply: give one of them by `--var NAME=VALUE`"
+                .to_owned()
         }
+        MissingVariable::Circular(name) => format!("give it by `--var {name}=VALUE`"),
         MissingVariable::Unknown(name) if feeders.is_empty() => {
             format!("give it by `--var {name}=VALUE`, or rows with such a column by --feeder")
         }
