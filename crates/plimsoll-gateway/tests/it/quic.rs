@@ -1,5 +1,6 @@
 //! QUIC connections between a stock client and stock servers, forwarded without their keys.
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
@@ -306,14 +307,15 @@ fn a_connection_is_known_by_its_id_behind_a_nat_that_changes_the_port() {
         let (address, rebind) = rebinding_nat(gateway.address()).await;
         let client = client(&leaf);
         // Several connections, at both servers, come from one address: only their IDs tell them from each other.
+        // The IDs are drawn, so eight of them may all belong to one server.
         let mut connections = Vec::new();
-        for _ in 0..8 {
+        let mut names = BTreeSet::new();
+        while connections.len() < 8 || names.len() < 2 {
             let connection = connect(&client, address).await;
             let name = exchange(&connection, b"before").await;
+            names.insert(name.clone());
             connections.push((connection, name));
         }
-        assert!(connections.iter().any(|(_, name)| *name == "1"));
-        assert!(connections.iter().any(|(_, name)| *name == "2"));
         rebind.send(()).await.unwrap();
         for (connection, name) in &connections {
             assert_eq!(exchange(connection, &vec![1; 50_000]).await, *name);
@@ -375,8 +377,11 @@ fn clients_prove_their_address_to_the_gateway_and_stock_servers_accept_its_token
             let reason = format!("reason=\"{reason}\"");
             metric(&gateway, "datagrams_dropped_total", &reason)
         };
-        let mut names = std::collections::BTreeSet::new();
-        for _ in 0..16 {
+        // Which server a connection gets is drawn.
+        let mut names = BTreeSet::new();
+        let mut connections = 0;
+        while connections < 16 || names.len() < 2 {
+            connections += 1;
             let client = client(&leaf);
             let connection = connect(&client, gateway.address()).await;
             let name = exchange(&connection, &vec![1; 100_000]).await;
@@ -386,7 +391,6 @@ fn clients_prove_their_address_to_the_gateway_and_stock_servers_accept_its_token
             assert_eq!(exchange(&connection, b"after").await, name);
             names.insert(name);
         }
-        assert_eq!(names.len(), 2);
         // A client without a timely response sends its first packet again.
         assert!(dropped("retry") >= 16, "{}", dropped("retry"));
         for reason in ["retry_token", "amplification", "malformed"] {

@@ -119,17 +119,19 @@ fn sources_are_hashed_unless_a_balancer_is_given() {
         )
     };
     let gateway = Served::new(&text(&[&one, &two, &three]));
-    let from = |last: u8| {
-        let socket = UdpSocket::bind((Ipv4Addr::new(127, 0, 1, last), 0)).unwrap();
+    let from = |number: u16| {
+        let [high, low] = number.to_be_bytes();
+        let socket = UdpSocket::bind((Ipv4Addr::new(127, 0, 1 + high, low), 0)).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         ask(&socket, at(&gateway), "")
     };
-    let first: Vec<_> = (1..=60).map(from).collect();
+    let first: Vec<_> = (1..=300).map(from).collect();
     // Another port of the same source has another flow, to the same server.
-    assert_eq!((1..=60).map(from).collect::<Vec<_>>(), first);
+    assert_eq!((1..=300).map(from).collect::<Vec<_>>(), first);
     for name in ["1", "2", "3"] {
         let share = first.iter().filter(|it| *it == name).count();
-        assert!((8..=32).contains(&share), "{name}: {share}");
+        // Six standard deviations around 100: the servers' ports, which are hashed too, are others in each run.
+        assert!((51..=149).contains(&share), "{name}: {share}");
     }
 }
 
