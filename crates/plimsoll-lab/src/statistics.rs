@@ -1,8 +1,10 @@
-//! Estimators for a handful of trials: medians and the ratio of two medians with its interval.
+//! Estimators for a handful of trials: medians, and the ratio of two sides with its interval.
 //!
 //! Pure and seeded: the same samples and the same seed give the same interval.
 
 mod coin;
+
+mod pairs;
 
 mod slope;
 
@@ -12,6 +14,7 @@ use std::fmt;
 
 pub(crate) use self::coin::at_least;
 pub use self::coin::median_interval;
+pub use self::pairs::ratio_of_pairs;
 pub use self::slope::{Slope, theil_sen};
 use self::tails::{normal_tail, student_quantile};
 
@@ -73,14 +76,14 @@ impl Interval {
 /// Pairing of the trials of the two sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pairing {
-    /// The i-th values were measured next to each other and are drawn together, so a drift of the
-    /// machine that hit both does not widen the interval. Both sides have the same length.
+    /// The i-th values were measured next to each other, so a drift of the machine that hit both does not widen the
+    /// interval: [`ratio_of_pairs`].
     Blocks,
-    /// Each side is drawn by itself.
+    /// Each side stands by itself: [`ratio_of_medians`].
     Independent,
 }
 
-/// Settings of an interval.
+/// Settings of an interval by resampling.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bootstrap {
     /// Nominal coverage, a fraction such as 0.99.
@@ -102,14 +105,14 @@ impl Default for Bootstrap {
     }
 }
 
-/// The ratio of two medians.
+/// The ratio of two sides.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RatioEstimate {
-    /// Median of ours divided by the median of the peer's.
+    /// Ours divided by the peer's.
     pub ratio: f64,
-    /// Expanded percentile interval of that ratio.
+    /// The interval of that ratio.
     pub interval: Interval,
-    /// Seed and number of the resamples.
+    /// Which of the two estimates it is.
     pub pairing: Pairing,
 }
 
@@ -142,6 +145,12 @@ pub enum RatioError {
         /// The first such value.
         value: f64,
     },
+    /// No interval has such a level.
+    #[error("an interval has a level between 0 and 1, not {level}")]
+    Level {
+        /// What was wanted.
+        level: f64,
+    },
     /// The level or the number of resamples makes no interval.
     #[error("{0}")]
     Settings(BadSettings),
@@ -166,10 +175,9 @@ impl fmt::Display for BadSettings {
     }
 }
 
-/// Ratio of the medians of `ours` and `peer` with an expanded bootstrap percentile interval.
+/// Ratio of the medians of `ours` and `peer`, which are not paired, with an expanded bootstrap percentile interval.
 ///
 /// - `ours`, `peer`: values above zero, both in the same unit; the ratio has none.
-/// - [`Pairing::Blocks`]: index i of both sides is one block, and blocks are what is drawn.
 ///
 /// With n trials no percentile interval reaches beyond the smallest and the largest value, and that
 /// range covers the true median with probability 1 − 2^(1−n) at most ([`coverage_limit`]), whatever
@@ -180,27 +188,14 @@ impl fmt::Display for BadSettings {
 /// calls 1.7 % that show nothing, an expanded one 0.7 %; with 60 trials the two are nearly the same.
 ///
 /// Source: Efron and Tibshirani, "An Introduction to the Bootstrap" (1993): percentile interval,
-/// section 13.3, with the order statistics of section 12.5; resampling pairs, section 7.3. Hesterberg, "What Teachers
+/// section 13.3, with the order statistics of section 12.5. Hesterberg, "What Teachers
 /// Should Know About the Bootstrap" (2015): expanded percentile interval.
 pub fn ratio_of_medians(
     ours: &[f64],
     peer: &[f64],
-    pairing: Pairing,
     bootstrap: &Bootstrap,
 ) -> Result<RatioEstimate, RatioError> {
-    if ours.is_empty() || peer.is_empty() {
-        return Err(RatioError::Empty);
-    }
-    if pairing == Pairing::Blocks && ours.len() != peer.len() {
-        return Err(RatioError::Unpaired {
-            ours: ours.len(),
-            peer: peer.len(),
-        });
-    }
-    let usable = |value: f64| value.is_finite() && value > 0.0;
-    if let Some(&value) = ours.iter().chain(peer).find(|&&value| !usable(value)) {
-        return Err(RatioError::NotPositive { value });
-    }
+    check_values(ours, peer)?;
     let trials = ours.len().min(peer.len());
     let tail = tail_rank(bootstrap, trials).ok_or(RatioError::Settings(BadSettings {
         level: bootstrap.level,
@@ -208,7 +203,7 @@ pub fn ratio_of_medians(
     }))?;
 
     let ratio = median_in_place(&mut ours.to_vec()) / median_in_place(&mut peer.to_vec());
-    let mut ratios = resampled_ratios(ours, peer, pairing, bootstrap);
+    let mut ratios = resampled_ratios(ours, peer, bootstrap);
     ratios.sort_unstable_by(f64::total_cmp);
     Ok(RatioEstimate {
         ratio,
@@ -216,8 +211,20 @@ pub fn ratio_of_medians(
             low: ratios[tail - 1],
             high: ratios[ratios.len() - tail],
         },
-        pairing,
+        pairing: Pairing::Independent,
     })
+}
+
+/// That there are values, and that all of them have a ratio.
+fn check_values(ours: &[f64], peer: &[f64]) -> Result<(), RatioError> {
+    if ours.is_empty() || peer.is_empty() {
+        return Err(RatioError::Empty);
+    }
+    let usable = |value: f64| value.is_finite() && value > 0.0;
+    match ours.iter().chain(peer).find(|&&value| !usable(value)) {
+        Some(&value) => Err(RatioError::NotPositive { value }),
+        None => Ok(()),
+    }
 }
 
 /// The most that any percentile interval for a median can cover with `trials` values.
@@ -258,30 +265,14 @@ fn tail_rank(bootstrap: &Bootstrap, trials: usize) -> Option<usize> {
     Some(rank.max(1))
 }
 
-fn resampled_ratios(
-    ours: &[f64],
-    peer: &[f64],
-    pairing: Pairing,
-    bootstrap: &Bootstrap,
-) -> Vec<f64> {
+fn resampled_ratios(ours: &[f64], peer: &[f64], bootstrap: &Bootstrap) -> Vec<f64> {
     let mut random = fastrand::Rng::with_seed(bootstrap.seed);
     let mut our_draw = vec![0.0; ours.len()];
     let mut peer_draw = vec![0.0; peer.len()];
     (0..bootstrap.resamples)
         .map(|_| {
-            match pairing {
-                Pairing::Blocks => {
-                    for (our_slot, peer_slot) in our_draw.iter_mut().zip(&mut peer_draw) {
-                        let block = random.usize(..ours.len());
-                        *our_slot = ours[block];
-                        *peer_slot = peer[block];
-                    }
-                }
-                Pairing::Independent => {
-                    our_draw.fill_with(|| ours[random.usize(..ours.len())]);
-                    peer_draw.fill_with(|| peer[random.usize(..peer.len())]);
-                }
-            }
+            our_draw.fill_with(|| ours[random.usize(..ours.len())]);
+            peer_draw.fill_with(|| peer[random.usize(..peer.len())]);
             median_in_place(&mut our_draw) / median_in_place(&mut peer_draw)
         })
         .collect()

@@ -42,7 +42,7 @@ pub fn to_html(comparison: &Comparison) -> String {
     for pair in &comparison.pairs {
         let level = comparison.coverage() * 100.0;
         let title = format!(
-            "{}, ratio of medians [{level:.0} % interval]",
+            "{}, ratio [{level:.0} % interval]",
             versus(comparison, pair)
         );
         page.push_str(&forest(&title, pair));
@@ -58,13 +58,12 @@ pub fn to_html(comparison: &Comparison) -> String {
     }
     page.push_str("</section>\n");
     write_conditions(&mut page, &comparison.conditions);
-    let bootstrap = &comparison.bootstrap;
     let level = comparison.coverage() * 100.0;
     writeln!(
         page,
-        "<footer><p>Ratios are of medians, the first operand over the other; intervals of {level:.0} % \
-         by bootstrap over the rounds (seed {}).</p></footer>",
-        bootstrap.seed
+        "<footer><p>Ratios are those typical of a round, the first operand over the other; intervals of {level:.0} % \
+         by signed ranks, or where trials are not paired by bootstrap of the medians (seed {}).</p></footer>",
+        comparison.bootstrap.seed
     )
     .expect(IN_MEMORY);
     html_page(&title, &page)

@@ -10,8 +10,8 @@ use super::plan::ComparePlan;
 use super::run::CompareError;
 use super::trial::Trial;
 use crate::statistics::{
-    Bootstrap, Interval, Pairing, RatioError, RatioEstimate, coverage_limit, median, range,
-    ratio_of_medians,
+    Bootstrap, Interval, RatioError, RatioEstimate, coverage_limit, median, range,
+    ratio_of_medians, ratio_of_pairs,
 };
 
 /// Everything that a comparison found, as plain values.
@@ -31,7 +31,7 @@ pub struct Comparison {
     pub connections: u32,
     /// Whether the operands are servers.
     pub operands_are_servers: bool,
-    /// Settings of the intervals.
+    /// Level of the intervals, and settings of those whose trials are not paired.
     pub bootstrap: Bootstrap,
     /// The order in which the trials ran, warm-ups included.
     pub order: Vec<Turn>,
@@ -167,7 +167,7 @@ impl Comparison {
         let trials = self.trials as usize;
         if coverage_limit(trials) < self.bootstrap.level {
             warnings.push(format!(
-                "with {trials} trials no interval covers the true ratio of medians more often than \
+                "with {trials} trials no interval covers the true ratio more often than \
                  {:.1} % of the time",
                 coverage_limit(trials) * 100.0
             ));
@@ -333,12 +333,11 @@ fn metric_result(
     let (our_values, peer_values) = (ours.values(metric), peer.values(metric));
     // Trials stand in order of their rounds; a figure missing in one of them breaks the pairs.
     let complete = our_values.len() == ours.trials.len() && peer_values.len() == peer.trials.len();
-    let pairing = if complete && our_values.len() == peer_values.len() {
-        Pairing::Blocks
+    let estimate = if complete && our_values.len() == peer_values.len() {
+        ratio_of_pairs(&our_values, &peer_values, bootstrap.level)
     } else {
-        Pairing::Independent
-    };
-    let estimate = ratio_of_medians(&our_values, &peer_values, pairing, bootstrap)?;
+        ratio_of_medians(&our_values, &peer_values, bootstrap)
+    }?;
     Ok(MetricResult {
         metric,
         ours: median(&our_values).ok_or(RatioError::Empty)?,

@@ -43,7 +43,7 @@ fn write_all(out: &mut String, comparison: &Comparison, format: TextFormat) -> f
         let (ours, peer) = (letter(0), letter(pair.peer));
         writeln!(
             out,
-            "{ours} / {peer}: ratio of medians [{:.0} % interval]",
+            "{ours} / {peer}: ratio [{:.0} % interval]",
             comparison.coverage() * 100.0
         )?;
         if pair.incomparable.is_some() {

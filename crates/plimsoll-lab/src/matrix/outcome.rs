@@ -11,9 +11,7 @@ use super::plan::{LoadPlan, MatrixPlan, SizePlan};
 use super::trial::{Figures, Outcome, Trial};
 use super::usage::Usage;
 use crate::error_share::ErrorShare;
-use crate::statistics::{
-    Bootstrap, Interval, Pairing, coverage_limit, median, range, ratio_of_medians,
-};
+use crate::statistics::{Bootstrap, Interval, coverage_limit, median, range, ratio_of_medians};
 
 /// Everything that a matrix found, as plain values.
 #[derive(Debug, Clone)]
@@ -464,7 +462,7 @@ impl Matrix {
             ..Bootstrap::default()
         };
         // A round's trials stand far apart in time: there is no pair to keep together.
-        let ratio = ratio_of_medians(&ours, &theirs, Pairing::Independent, &bootstrap);
+        let ratio = ratio_of_medians(&ours, &theirs, &bootstrap);
         Some(Winner {
             figure,
             target: best.cell.target,

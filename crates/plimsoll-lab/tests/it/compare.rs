@@ -235,7 +235,7 @@ fn text_fits_the_terminal_and_names_every_operand() {
         "B peer",
         "> CPU µs/req",
         "server µs/req",
-        "A / B: ratio of medians [75 % interval]",
+        "A / B: ratio [75 % interval]",
         "with 3 trials no interval covers",
         "75.0 %",
     ] {

@@ -181,7 +181,7 @@ pub(crate) struct Args {
     #[arg(long)]
     answers_may_differ: bool,
 
-    /// Seed for the bootstrap intervals
+    /// Seed for the intervals of trials that are not paired
     #[arg(long, default_value_t = Bootstrap::default().seed)]
     seed: u64,
 
