@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
 
     /// Trials of each side where something is planted: on a machine that others use too, 5 % are less than one
     /// trial differs from the next
-    #[arg(long, default_value_t = 60)]
+    #[arg(long, default_value_t = 30)]
     planted_trials: u32,
 
     /// Comparisons where something is planted

@@ -50,6 +50,10 @@ pub(crate) struct Arguments {
     #[arg(long)]
     no_debug_info: bool,
 
+    /// Run tests that fail once more, alone, if they are no more than this: those that pass then are named, and are no failure
+    #[arg(long, value_name = "TESTS", default_value_t = 0)]
+    second_chances: usize,
+
     /// Passed on to the tests
     #[arg(last = true)]
     rest: Vec<String>,
@@ -66,10 +70,14 @@ impl Arguments {
             at: None,
             report: false,
             no_debug_info: true,
+            second_chances: SECOND_CHANCES,
             rest: Vec::new(),
         }
     }
 }
+
+/// Of some thousand tests: more are no chance.
+const SECOND_CHANCES: usize = 2;
 
 /// How many tests of a program run at once.
 const THREADS: &str = "RUST_TEST_THREADS";
@@ -113,6 +121,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     let mut report = arguments.report.then(Report::default);
     let mut failed = Vec::new();
     let mut reasons = Vec::new();
+    let mut flaky = Vec::new();
     let built = programs::build(root, &mut of_cargo(arguments))?;
     for run in 1..=arguments.repeat {
         if arguments.repeat > 1 {
@@ -133,6 +142,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
             Some(_) => Ok(()),
             None => documentation(root, &built.libraries, arguments),
         };
+        let ran = ran.map(|said| flaky.push(said));
         if let Err(Failure(message)) = ran.and(documented) {
             failed.push(run);
             reasons.push(message);
@@ -144,6 +154,9 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     let table = chaos_table::table(&chaos);
     if !table.is_empty() {
         println!("\nhostile clients, and what the server does about them\n\n{table}\n");
+    }
+    for said in flaky.iter().filter(|it| !it.is_empty()) {
+        println!("\n{said}");
     }
     match failed.as_slice() {
         [] => Ok(()),
@@ -196,6 +209,7 @@ fn setting(arguments: &Arguments) -> Setting<'_> {
         before,
         arguments: &arguments.rest,
         times: arguments.report,
+        second_chances: arguments.second_chances,
         variables,
     }
 }

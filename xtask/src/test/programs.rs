@@ -12,8 +12,8 @@ use std::thread;
 
 use serde_json::Value;
 
+use crate::Failure;
 use crate::step;
-use crate::{Failure, Outcome};
 
 /// Programs that measure what a server of theirs holds, by package and name: they run when no other does.
 const ALONE: [(&str, &str); 1] = [("plimsoll-lab", "line")];
@@ -49,6 +49,8 @@ pub(super) struct Setting<'a> {
     pub(super) arguments: &'a [String],
     /// Whether they print how long each test takes.
     pub(super) times: bool,
+    /// So many tests that fail run again, alone; if more fail, none does.
+    pub(super) second_chances: usize,
     /// Variables in addition to those of this process.
     pub(super) variables: Vec<(&'static str, String)>,
 }
@@ -135,7 +137,9 @@ impl Program {
     }
 
     /// Runs it and returns what it printed, and whether its tests passed.
-    fn run(&self, setting: &Setting<'_>) -> (String, bool) {
+    ///
+    /// - `only`: the names of tests; all without one.
+    fn run(&self, setting: &Setting<'_>, only: &[&str]) -> (String, bool) {
         let mut words = setting.before.iter().map(String::as_str);
         let mut command = match words.next() {
             Some(first) => {
@@ -146,7 +150,11 @@ impl Program {
             None => Command::new(&self.executable),
         };
         // As cargo runs them.
+        if !only.is_empty() {
+            command.arg("--exact");
+        }
         command
+            .args(only)
             .args(setting.arguments)
             .current_dir(&self.folder)
             .env("CARGO", env!("CARGO"))
@@ -183,12 +191,14 @@ fn output_of(command: &mut Command) -> std::io::Result<(String, bool)> {
 }
 
 /// Runs all of them, `lanes` at once, prints what each has to say when it has ended, and gives it to `finished`.
+///
+/// Returns what is to be said of tests that failed and then passed.
 pub(super) fn run(
     programs: &[Program],
     lanes: usize,
     setting: &Setting<'_>,
     mut finished: impl FnMut(&Program, &str) + Send,
-) -> Outcome {
+) -> Result<String, Failure> {
     let (alone, mut together): (Vec<_>, Vec<_>) =
         programs.iter().partition(|program| program.is_alone());
     // A large program has many tests: the long ones begin first, so that none of them is left over at the end.
@@ -204,31 +214,69 @@ pub(super) fn run(
                         let next = queue.lock().ok().and_then(|mut queue| queue.pop());
                         let Some(program) = next else { return };
                         println!("     Running {}", program.title());
-                        let (output, passed) = program.run(setting);
+                        let (output, passed) = program.run(setting, &[]);
                         let Ok(mut results) = results.lock() else {
                             return;
                         };
                         println!("\n     Tests of {}\n{output}", program.title());
                         (results.0)(program, &output);
                         if !passed {
-                            results.1.push((program.title(), failures(&output)));
+                            results.1.push((program, output));
                         }
                     }
                 });
             }
         });
     }
-    if failed.is_empty() {
-        Ok(())
+    failed.sort_by_key(|(program, _)| program.title());
+    let (flaky, failed) = if has_second_chance(&failed, setting) {
+        let passes = |(program, output): &(&Program, String)| {
+            println!(
+                "\n     Running {} again, its failures alone",
+                program.title()
+            );
+            let (again, passed) = program.run(setting, &names(output));
+            println!("{again}");
+            passed
+        };
+        failed.into_iter().partition(passes)
     } else {
-        failed.sort();
-        let titles: Vec<&str> = failed.iter().map(|(title, _)| title.as_str()).collect();
-        let mut message = format!("tests failed: {}", titles.join(", "));
-        for (title, failures) in &failed {
-            write!(message, "\n\nin {title}:\n{failures}").ok();
-        }
-        Err(message.into())
+        (Vec::new(), failed)
+    };
+    if !failed.is_empty() {
+        return Err(said("tests failed", &failed).into());
     }
+    if flaky.is_empty() {
+        return Ok(String::new());
+    }
+    Ok(said("tests failed, and passed when they ran again", &flaky))
+}
+
+/// A test that fails once in a hundred runs is to be mended, and is not the fault of the change at hand.
+fn has_second_chance(failed: &[(&Program, String)], setting: &Setting<'_>) -> bool {
+    let names = failed.iter().map(|(_, output)| names(output).len());
+    // A program that ended in the middle names none.
+    let names: Vec<usize> = names.collect();
+    names.iter().all(|it| *it > 0) && names.iter().sum::<usize>() <= setting.second_chances
+}
+
+/// The names of the tests that failed: the second list of failures in what their program prints.
+fn names(output: &str) -> Vec<&str> {
+    let list = output.rsplit_once("\nfailures:\n").map(|(_, list)| list);
+    let lines = list.unwrap_or_default().lines();
+    lines
+        .take_while(|line| line.starts_with("    "))
+        .map(str::trim)
+        .collect()
+}
+
+fn said(headline: &str, failed: &[(&Program, String)]) -> String {
+    let titles: Vec<String> = failed.iter().map(|(program, _)| program.title()).collect();
+    let mut text = format!("{headline}: {}", titles.join(", "));
+    for (program, output) in failed {
+        write!(text, "\n\nin {}:\n{}", program.title(), failures(output)).ok();
+    }
+    text
 }
 
 /// What a program says about its tests that failed, a few lines of each; its last lines where it ended in the middle.
@@ -328,6 +376,7 @@ mod tests {
             before: vec!["sh".to_owned()],
             arguments: &arguments,
             times: false,
+            second_chances: 0,
             variables: vec![("A", "7".to_owned())],
         };
         let mut seen = Vec::new();
@@ -349,6 +398,47 @@ mod tests {
         let folder = fs::canonicalize(folder.path()).expect("it is there");
         let expected = format!("out\nerr\n--exact 7\n{}\n", folder.display());
         assert_eq!(seen[1], ("plimsoll-lab good".to_owned(), expected));
+    }
+
+    #[test]
+    fn tests_that_fail_once_have_a_second_chance_unless_many_do() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        // It fails unless it is to run one test alone.
+        let script = "[ \"$1 $2\" = \"--exact a::b\" ] && exit\n\
+            printf '\\nfailures:\\n---- a::b stdout ----\\nleft: 1\\n\\nfailures:\\n    a::b\\n\\ntest result: FAILED\\n'\nexit 101";
+        let once = shell("once", script, folder.path());
+        let always = script.replace("exit\n", "true\n");
+        let always = shell("always", &always, folder.path());
+        let ended = shell("ended", "kill -9 $$", folder.path());
+        let setting = |second_chances| Setting {
+            before: vec!["sh".to_owned()],
+            arguments: &[],
+            times: false,
+            second_chances,
+            variables: Vec::new(),
+        };
+        let outcome =
+            |programs: &[Program], chances| match run(programs, 1, &setting(chances), |_, _| {}) {
+                Ok(flaky) => (true, flaky),
+                Err(Failure(message)) => (false, message),
+            };
+        let once = [once];
+        let (passed, said) = outcome(&once, 1);
+        assert!(passed);
+        let headline = "tests failed, and passed when they ran again: plimsoll-lab once";
+        assert!(
+            said.starts_with(headline) && said.ends_with("left: 1"),
+            "{said}"
+        );
+        assert!(!outcome(&once, 0).0);
+        let [once] = once;
+        let (passed, said) = outcome(&[once, always], 2);
+        assert!(!passed);
+        assert!(
+            said.starts_with("tests failed: plimsoll-lab always\n"),
+            "{said}"
+        );
+        assert!(!outcome(&[ended], 5).0);
     }
 
     #[test]
