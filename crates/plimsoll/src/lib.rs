@@ -46,6 +46,9 @@ mod service_manager;
 
 mod signals;
 
+#[cfg(any(feature = "fleet", feature = "k6", feature = "mcp"))]
+mod temporary_folder;
+
 mod terminal;
 
 use std::path::Path;

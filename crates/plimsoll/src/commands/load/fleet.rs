@@ -37,7 +37,7 @@ use url::Url;
 
 use self::arguments::OrderArguments;
 use self::flags::{FleetArgs, OnAgentLoss};
-use self::folder::Folder;
+use self::folder::folder_with;
 use super::compile::Compiled;
 use super::dashboard::LoadDashboard;
 use super::output::Live;
@@ -148,7 +148,7 @@ fn attach(args: &Args, url: &str, run: &str) -> Result<Exit, Failed> {
     let files = fetch_files(&transport, &found.order);
     let files = files.map_err(|error| Problem::with("--attach", error).could_not_run())?;
     drop(transport);
-    let folder = Folder::new(&files);
+    let folder = folder_with(&files);
     let folder = folder.map_err(|error| Problem::new(error).could_not_run())?;
     #[cfg(feature = "k6")]
     if let (Work::Script, Some(archive)) = (found.order.work, files.first()) {

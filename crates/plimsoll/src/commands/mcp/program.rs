@@ -12,12 +12,12 @@ use std::time::Duration;
 use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
 use plimsoll_wire::process::{Output, Process, ProcessSpec};
-use tempfile::TempDir;
 use tokio::sync::watch;
 
 use super::bounds::Bounds;
 use crate::confined;
 use crate::own_file::own_file;
+use crate::temporary_folder::{Purpose, TemporaryFolder};
 
 /// Standard output that is kept. Results are some hundred kilobytes: those of long runs with many requests.
 const MOST_OUTPUT: usize = 8 << 20;
@@ -93,9 +93,12 @@ pub(super) fn run(
 ) -> Result<Finished, String> {
     let cannot_start = |error: &dyn std::fmt::Display| format!("cannot start the command: {error}");
     let own = own_file().map_err(|error| cannot_start(&error))?;
-    let scratch = program.result_flag.map(|_| tempfile::tempdir()).transpose();
+    let scratch = program
+        .result_flag
+        .map(|_| TemporaryFolder::new(Purpose::Tool))
+        .transpose();
     let scratch = scratch.map_err(|error| format!("cannot make a scratch folder: {error}"))?;
-    let scratch = scratch.as_ref().map(TempDir::path);
+    let scratch = scratch.as_ref().map(TemporaryFolder::path);
     let mut process = Process::spawn(&spec(program, bounds, &own, scratch))
         .map_err(|error| cannot_start(&error))?;
     let begin = SystemClock.now();

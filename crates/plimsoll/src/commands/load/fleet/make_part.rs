@@ -7,9 +7,10 @@ use plimsoll_load::{Interrupt, check_reachable};
 
 use super::super::{facts, prepare};
 use super::arguments;
-use super::folder::Folder;
+use super::folder::folder_with;
 use crate::commands::loadtest::part as loadtest;
 use crate::problem::Failed;
+use crate::temporary_folder::TemporaryFolder;
 
 /// Makes parts of all kinds of runs.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ impl PartMaker for Maker {
         files: Vec<OrderFile>,
         share: Share,
     ) -> Result<Box<dyn PreparedPart>, PartError> {
-        let folder = Folder::new(&files)?;
+        let folder = folder_with(&files)?;
         match order.work {
             Work::Loadtest => loadtest::prepare(order, share),
             Work::Load => load(order, folder, share),
@@ -36,7 +37,7 @@ impl PartMaker for Maker {
 
 fn load(
     order: &RunOrder,
-    folder: Folder,
+    folder: TemporaryFolder,
     share: Share,
 ) -> Result<Box<dyn PreparedPart>, PartError> {
     let args = arguments::of_order(&order.command, folder.path())?;

@@ -22,7 +22,7 @@ use serde_json::json;
 use super::super::script::flags::{RunFlags, TestType};
 use super::super::script::load::Loaded;
 use super::super::script::{load, speaks};
-use super::folder::Folder;
+use crate::temporary_folder::TemporaryFolder;
 use crate::terminal;
 
 /// Flags that an order of a script may have.
@@ -40,7 +40,7 @@ struct ScriptJob {
     sequence: String,
     /// Whether ticks have the exchanges.
     records: bool,
-    _folder: Folder,
+    _folder: TemporaryFolder,
 }
 
 /// The flags of an order, and whether the coordinator makes a record.
@@ -60,7 +60,7 @@ pub(super) fn flags_of(order: &RunOrder) -> Result<(Vec<String>, bool), PartErro
 /// Compiles the script of an order.
 pub(super) fn prepare(
     order: &RunOrder,
-    folder: Folder,
+    folder: TemporaryFolder,
     share: Share,
 ) -> Result<Box<dyn PreparedPart>, PartError> {
     let archive = order.files.first().ok_or("the order has no script")?;

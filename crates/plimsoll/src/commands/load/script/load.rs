@@ -12,12 +12,12 @@ use plimsoll_k6::{
     RemoteModules, Script, ScriptText, Secrets, UnpackedArchive,
 };
 use plimsoll_script::Level;
-use tempfile::TempDir;
 
 use super::flags::{Compatibility, GlobalFlags, SourceFlags, TestType, boolean};
 use super::{Failure, remote, variable};
 use crate::flags::{connection_variables, key_log_of};
 use crate::problem::Problem;
+use crate::temporary_folder::{Purpose, TemporaryFolder};
 
 /// Longer scripts on standard input are rejected; archives have a limit of their own.
 const LONGEST: u64 = 16 << 20;
@@ -37,7 +37,7 @@ pub(crate) struct Loaded {
     key_log: Option<PathBuf>,
     secrets: Secrets,
     /// The files of an archive, until the run has ended.
-    _folder: Option<TempDir>,
+    _folder: Option<TemporaryFolder>,
 }
 
 impl Loaded {
@@ -163,7 +163,7 @@ fn archived_modules(modules: BTreeMap<String, Vec<u8>>) -> Result<RemoteModules,
 fn script_text(
     script: &str,
     test_type: Option<TestType>,
-) -> Result<(ScriptText, Option<TempDir>), Problem> {
+) -> Result<(ScriptText, Option<TemporaryFolder>), Problem> {
     let unreadable = |error: io::Error| Problem::new(format!("cannot read {script}: {error}"));
     let is_archive = |head: &[u8]| match test_type {
         Some(test_type) => test_type == TestType::Archive,
@@ -204,12 +204,13 @@ fn script_text(
     Ok((ScriptText::Given { text, directory }, None))
 }
 
-fn unpacked(script: &str, input: impl Read) -> Result<(ScriptText, Option<TempDir>), Problem> {
+fn unpacked(
+    script: &str,
+    input: impl Read,
+) -> Result<(ScriptText, Option<TemporaryFolder>), Problem> {
     let wrong = |error: &dyn std::error::Error| Problem::with(script, error.to_string());
     let archive = Archive::read(input).map_err(|error| wrong(&error))?;
-    let folder = tempfile::Builder::new()
-        .prefix("plimsoll-archive-")
-        .tempdir();
+    let folder = TemporaryFolder::new(Purpose::Archive);
     let folder = folder.map_err(|error| wrong(&error))?;
     let unpacked: UnpackedArchive = archive
         .unpack(folder.path())
