@@ -36,6 +36,8 @@ pub(crate) mod frames;
 
 mod body;
 
+mod read_ahead;
+
 mod mirror;
 
 mod failure;
@@ -88,6 +90,7 @@ use self::authorize::Authorizer;
 use self::body::{Download, DownloadLimits, Unread, Upload};
 use self::grpc::Call;
 use self::mirror::{CopiedHead, Mirror};
+use self::read_ahead::ReadAhead;
 use self::split::{Choice, Split};
 use self::tunnel::Handshake;
 use crate::deadline::{Deadline, Deadlines};
@@ -594,6 +597,10 @@ impl Forwarding {
         if let Some(page) = forwarder.plan.error_pages.intercepted(status, &fields) {
             return respond(page);
         }
+        // Calls of gRPC are conversations.
+        let response_buffer = forwarder.plan.response_buffer.filter(|_| !self.is_call);
+        let reads_ahead = response_buffer.filter(|_| !accel::refuses_buffering(&mut fields));
+        let reads_ahead = reads_ahead.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
         let mut response = Response::new(status).with_end_to_end_fields(fields);
         if !forwarder.plan.intercepts {
             response = response.relayed();
@@ -623,7 +630,10 @@ impl Forwarding {
             // The whole content is here: it leaves with the head in one write.
             Ok(Some(content)) if has_content && !content.is_empty() => ResponseBody::Bytes(content),
             Ok(Some(_)) => announced.map_or(ResponseBody::Empty, ResponseBody::Announced),
-            Ok(None) => ResponseBody::Stream(Box::pin(download)),
+            Ok(None) => match reads_ahead {
+                Some(most) => ResponseBody::Stream(Box::pin(ReadAhead::new(download, most))),
+                None => ResponseBody::Stream(Box::pin(download)),
+            },
             Err(failure) => return self.failed(failure::response(&failure)),
         };
         respond(response.with_body(body))

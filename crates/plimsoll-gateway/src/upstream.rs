@@ -225,7 +225,8 @@ impl Upstream {
                 && self.is_first
             {
                 let connector = Rc::clone(&self.connector);
-                let watching = health::watch(check, connector, Rc::downgrade(&server));
+                let asked = self.pool.destination(&check.endpoint(&plan.endpoint));
+                let watching = health::watch(check, connector, asked, Rc::downgrade(&server));
                 tokio::task::spawn_local(watching);
             }
             server

@@ -144,6 +144,22 @@ impl Endpoint {
         }
     }
 
+    /// Another service of the same host.
+    #[must_use]
+    pub fn with_service(self, scheme: Scheme, port: u16) -> Self {
+        let authority = if port == scheme.default_port() {
+            self.host.to_string()
+        } else {
+            format!("{}:{port}", self.host)
+        };
+        Self {
+            scheme,
+            port,
+            authority,
+            ..self
+        }
+    }
+
     /// The server at a Unix socket, without TLS; requests name the host `localhost`.
     pub fn unix_socket(path: PathBuf) -> Self {
         let scheme = Scheme::Http;

@@ -5,18 +5,20 @@
 //! immediate, so that nothing that was removed comes back.
 
 use std::collections::HashMap;
-use std::fs;
-use std::io::{ErrorKind, Read as _};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, IoSliceMut, Read as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use bytes::Bytes;
 use lru::LruCache;
 use plimsoll_server::{Notice, Notices, Severity};
 use plimsoll_wire::http::FieldList;
 use ring::digest::{SHA256, digest};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::io::ReadWriteFlags;
 
 use super::entry::{Entry, Selecting, is_selected_by};
 use super::record::{self, Identity, RecordHead};
@@ -69,14 +71,51 @@ struct Index {
     last: u64,
 }
 
-/// A response in a file.
+/// A response in a file, and the requests that it is for.
 #[derive(Debug)]
 struct Located {
-    file: PathBuf,
-    bytes: u64,
     selecting: Selecting,
+    stored: Arc<Stored>,
+}
+
+/// A file with a response.
+#[derive(Debug)]
+struct Stored {
+    file: PathBuf,
+    /// What it takes of the limit.
+    bytes: u64,
     /// The response, while a request uses it.
-    loaded: Arc<Mutex<Weak<Entry>>>,
+    loaded: Mutex<Weak<Entry>>,
+    /// When the file was changed last, as it was when its sum was found to be right; 0 before.
+    whole_since: AtomicI64,
+}
+
+impl Stored {
+    fn new(file: PathBuf, length: u64) -> Arc<Self> {
+        Arc::new(Self {
+            file,
+            bytes: length + FILE_BYTES,
+            loaded: Mutex::default(),
+            whole_since: AtomicI64::new(0),
+        })
+    }
+}
+
+/// What is on disk for a request.
+pub(super) enum OnDisk {
+    Nothing,
+    /// It is read already.
+    Entry(Arc<Entry>),
+    /// Reading it has to wait for the disk: [`Disk::load`] on another thread.
+    Elsewhere(Arc<Disk>),
+}
+
+/// Whether reading may wait for the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// Only what the system has in memory.
+    Now,
+    Whole,
 }
 
 #[derive(Debug)]
@@ -127,7 +166,7 @@ impl Disk {
         });
     }
 
-    fn report(&self, error: &std::io::Error) {
+    fn report(&self, error: &io::Error) {
         let folder = self.plan.folder.display();
         let text = format!("a response is kept in memory alone: {folder}: {error}");
         let notice = Notice::new(Severity::Warning, text).about("cache");
@@ -138,31 +177,57 @@ impl Disk {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a response for this request is there.
-    pub(super) fn has<'s>(&self, key: &str, seen: &dyn Fn() -> &'s FieldList) -> bool {
-        self.lock().located(key, seen).is_some()
+    /// The response for a request, if it is there; reads what can be had without waiting for the disk.
+    pub(super) fn find<'s>(
+        self: &Arc<Self>,
+        key: &str,
+        seen: &dyn Fn() -> &'s FieldList,
+    ) -> OnDisk {
+        let Some(stored) = self.lock().located(key, seen) else {
+            return OnDisk::Nothing;
+        };
+        // Another thread reads it, or it is to be read by one.
+        let entry = match stored.loaded.try_lock() {
+            Ok(loaded) => self.entry(key, &stored, loaded, Reading::Now),
+            Err(_) => None,
+        };
+        entry.map_or_else(|| OnDisk::Elsewhere(Arc::clone(self)), OnDisk::Entry)
     }
 
     /// The response for a request; reads a file. Several that want the same at once share what the first has read.
     pub(super) fn load(&self, key: &str, seen: &FieldList) -> Option<Arc<Entry>> {
-        let (file, loaded) = self.lock().located(key, &|| seen)?;
-        let mut loaded = loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(entry) = loaded.upgrade() {
-            Counts::count(&self.counts.disk_hits);
-            return Some(entry);
+        let stored = self.lock().located(key, &|| seen)?;
+        let loaded = stored.loaded.lock();
+        let loaded = loaded.unwrap_or_else(PoisonError::into_inner);
+        let entry = self.entry(key, &stored, loaded, Reading::Whole);
+        if entry.is_none() {
+            self.lock().forget(key, &stored.file);
+            fs::remove_file(&stored.file).ok();
+            Counts::count(&self.counts.disk_damaged);
         }
-        let read = read_record(&file);
-        let found = read.filter(|(head, _)| head.key == key && head.identity == self.identity);
-        if let Some((_, entry)) = found {
+        entry
+    }
+
+    fn entry(
+        &self,
+        key: &str,
+        stored: &Stored,
+        mut loaded: MutexGuard<'_, Weak<Entry>>,
+        reading: Reading,
+    ) -> Option<Arc<Entry>> {
+        let entry = if let Some(entry) = loaded.upgrade() {
+            entry
+        } else {
+            let ((identity, own_key), entry) = stored.read(reading)?;
+            if identity != self.identity || own_key != key {
+                return None;
+            }
             let entry = Arc::new(entry);
             *loaded = Arc::downgrade(&entry);
-            Counts::count(&self.counts.disk_hits);
-            return Some(entry);
-        }
-        self.lock().forget(key, &file);
-        fs::remove_file(&file).ok();
-        Counts::count(&self.counts.disk_damaged);
-        None
+            entry
+        };
+        Counts::count(&self.counts.disk_hits);
+        Some(entry)
     }
 
     /// Writes a response soon, unless too many wait already.
@@ -184,9 +249,9 @@ impl Disk {
 
     /// Forgets everything that is stored of a key.
     pub(super) fn remove(&self, key: &str) {
-        let files = self.lock().remove_key(key);
-        for file in files {
-            fs::remove_file(file).ok();
+        let removed = self.lock().remove_key(key);
+        for stored in removed {
+            fs::remove_file(&stored.file).ok();
         }
     }
 
@@ -241,21 +306,19 @@ impl Disk {
         };
         self.is_failing.store(false, Ordering::Relaxed);
         let located = Located {
-            file,
-            bytes: length as u64 + FILE_BYTES,
             selecting: entry.selecting().clone(),
-            loaded: Arc::default(),
+            stored: Stored::new(file, length as u64),
         };
         let gone = {
             let mut index = self.lock();
             match index.waiting.remove(&number) {
                 Some(_) => index.insert(&key, located, self.plan.limit),
                 // It was removed meanwhile.
-                None => vec![located.file],
+                None => vec![located.stored],
             }
         };
-        for file in gone {
-            fs::remove_file(file).ok();
+        for stored in gone {
+            fs::remove_file(&stored.file).ok();
         }
         Counts::count(&self.counts.disk_stored);
     }
@@ -264,7 +327,7 @@ impl Disk {
     ///
     /// Unlike `wire::files` it does not wait for the disk: an entry that a loss of power takes is fetched again, and one
     /// that it leaves incomplete does not match its SHA-256.
-    fn write_whole(&self, file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    fn write_whole(&self, file: &Path, bytes: &[u8]) -> io::Result<()> {
         let part = file.with_extension(PART);
         let mut written = fs::write(&part, bytes);
         if written
@@ -294,16 +357,14 @@ impl Disk {
         found.sort_by_key(|(head, ..)| head.times.received);
         for (head, file, bytes) in found {
             let located = Located {
-                file,
-                bytes: bytes + FILE_BYTES,
                 selecting: head.selecting,
-                loaded: Arc::default(),
+                stored: Stored::new(file, bytes),
             };
             let gone = self
                 .lock()
                 .insert(&Key::from(head.key), located, self.plan.limit);
-            for file in gone {
-                fs::remove_file(file).ok();
+            for stored in gone {
+                fs::remove_file(&stored.file).ok();
             }
         }
     }
@@ -322,17 +383,77 @@ fn run(disk: &Weak<Disk>, jobs: &Receiver<Job>) {
     }
 }
 
-/// The response in a file.
-fn read_record(file: &Path) -> Option<(RecordHead, Entry)> {
-    let mut opened = fs::File::open(file).ok()?;
-    let mut bytes = Vec::new();
-    opened.read_to_end(&mut bytes).ok()?;
-    record::decode(&Bytes::from(bytes), &Arc::new(opened))
+/// Bytes at the beginning of a long record, in which its head is as a rule.
+const BEGINNING: usize = 16 << 10;
+
+/// The longest record whose sum a worker takes itself: a tenth of a millisecond.
+const MOST_SUMMED: usize = 64 << 10;
+
+impl Stored {
+    /// The response in the file; `None` if it is not whole, or cannot be read in this way.
+    fn read(&self, reading: Reading) -> Option<(record::Origin, Entry)> {
+        let file = open(&self.file, reading).ok()?;
+        let metadata = file.metadata().ok()?;
+        let length = usize::try_from(metadata.len()).ok()?;
+        let changed = metadata.mtime() * 1_000_000_000 + metadata.mtime_nsec();
+        // Its sum was right before, and nothing was written since.
+        let is_known = self.whole_since.load(Ordering::Relaxed) == changed;
+        let is_long = length > record::MOST_IN_MEMORY + BEGINNING;
+        if reading == Reading::Now && !is_known && length > MOST_SUMMED {
+            return None;
+        }
+        let mut bytes = vec![
+            0;
+            if is_known && is_long {
+                BEGINNING
+            } else {
+                length
+            }
+        ];
+        read_at_start(&file, &mut bytes, reading).ok()?;
+        if !is_known {
+            if !record::is_whole(&bytes) {
+                return None;
+            }
+            self.whole_since.store(changed, Ordering::Relaxed);
+        }
+        let file = Arc::new(file);
+        record::decode(&bytes, length, &file).or_else(|| {
+            // A head that is longer than that.
+            bytes.resize(length, 0);
+            read_at_start(&file, &mut bytes, reading).ok()?;
+            record::decode(&bytes, length, &file)
+        })
+    }
+}
+
+fn open(file: &Path, reading: Reading) -> io::Result<File> {
+    if reading == Reading::Whole {
+        return File::open(file);
+    }
+    let (flags, none) = (OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+    let opened = rustix::fs::openat2(CWD, file, flags, none, ResolveFlags::CACHED)?;
+    Ok(File::from(opened))
+}
+
+/// Fills all of `bytes`.
+fn read_at_start(file: &File, bytes: &mut [u8], reading: Reading) -> io::Result<()> {
+    if reading == Reading::Whole {
+        return file.read_exact_at(bytes, 0);
+    }
+    let mut buffers = [IoSliceMut::new(bytes)];
+    let wanted = buffers[0].len();
+    let read = rustix::io::preadv2(file, &mut buffers, 0, ReadWriteFlags::NOWAIT)?;
+    if read == wanted {
+        Ok(())
+    } else {
+        Err(ErrorKind::WouldBlock.into())
+    }
 }
 
 /// The head of a record in a file, and the bytes of the file.
 fn read_head(file: &Path) -> Option<(RecordHead, u64)> {
-    let mut opened = fs::File::open(file).ok()?;
+    let mut opened = File::open(file).ok()?;
     let bytes = opened.metadata().ok().filter(fs::Metadata::is_file)?.len();
     if file.extension().is_some() {
         return None;
@@ -352,24 +473,20 @@ impl Index {
         self.last
     }
 
-    fn located<'s>(
-        &mut self,
-        key: &str,
-        seen: &dyn Fn() -> &'s FieldList,
-    ) -> Option<(PathBuf, Arc<Mutex<Weak<Entry>>>)> {
+    fn located<'s>(&mut self, key: &str, seen: &dyn Fn() -> &'s FieldList) -> Option<Arc<Stored>> {
         let mut located = self.slots.get(key)?.iter().rev();
         let found = located.find(|it| is_selected_by(&it.selecting, seen))?;
-        Some((found.file.clone(), Arc::clone(&found.loaded)))
+        Some(Arc::clone(&found.stored))
     }
 
     /// Puts a response in place of the one for the same requests; returns files that nothing leads to any more.
-    fn insert(&mut self, key: &Key, located: Located, limit: u64) -> Vec<PathBuf> {
+    fn insert(&mut self, key: &Key, located: Located, limit: u64) -> Vec<Arc<Stored>> {
         let mut gone = Vec::new();
-        self.bytes += located.bytes;
+        self.bytes += located.stored.bytes;
         let mut all = self.slots.pop(key).unwrap_or_default();
         for old in all.extract_if(.., |it| it.selecting == located.selecting) {
-            self.bytes -= old.bytes;
-            gone.push(old.file);
+            self.bytes -= old.stored.bytes;
+            gone.push(old.stored);
         }
         all.push(located);
         self.slots.put(Arc::clone(key), all);
@@ -378,27 +495,27 @@ impl Index {
                 break;
             };
             for old in evicted {
-                self.bytes -= old.bytes;
-                gone.push(old.file);
+                self.bytes -= old.stored.bytes;
+                gone.push(old.stored);
             }
         }
         gone
     }
 
-    fn remove_key(&mut self, key: &str) -> Vec<PathBuf> {
+    fn remove_key(&mut self, key: &str) -> Vec<Arc<Stored>> {
         self.waiting.retain(|_, waiting| &**waiting != key);
         let taken = self.slots.pop(key).unwrap_or_default();
-        self.bytes -= taken.iter().map(|it| it.bytes).sum::<u64>();
-        taken.into_iter().map(|it| it.file).collect()
+        self.bytes -= taken.iter().map(|it| it.stored.bytes).sum::<u64>();
+        taken.into_iter().map(|it| it.stored).collect()
     }
 
     fn forget(&mut self, key: &str, file: &Path) {
         let Some(all) = self.slots.get_mut(key) else {
             return;
         };
-        let before: u64 = all.iter().map(|it| it.bytes).sum();
-        all.retain(|it| it.file != file);
-        let after: u64 = all.iter().map(|it| it.bytes).sum();
+        let before: u64 = all.iter().map(|it| it.stored.bytes).sum();
+        all.retain(|it| it.stored.file != file);
+        let after: u64 = all.iter().map(|it| it.stored.bytes).sum();
         let is_empty = all.is_empty();
         self.bytes -= before - after;
         if is_empty {

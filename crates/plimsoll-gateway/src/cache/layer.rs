@@ -24,7 +24,7 @@ use super::body::Kept;
 use super::condition::{self, Part};
 use super::content::Content;
 use super::directives::Directives;
-use super::disk::Disk;
+use super::disk::{Disk, OnDisk};
 use super::entry::{self, Entry, Use};
 use super::freshness::Times;
 use super::plan::CachePlan;
@@ -115,12 +115,17 @@ impl Cached {
         };
         if !lookup.excepted.bypasses && matches!(found, Found::Nothing | Found::OtherVariants) {
             match loaded {
-                None => {
-                    if let Some(disk) = layer.plan.store.on_disk(&lookup.key, &seen) {
+                None => match layer.plan.store.on_disk(&lookup.key, &seen) {
+                    OnDisk::Nothing => {}
+                    OnDisk::Entry(entry) => {
+                        layer.plan.store.restore(&lookup.key, &seen, &entry);
+                        found = Found::Entry(entry);
+                    }
+                    OnDisk::Elsewhere(disk) => {
                         seen();
                         return Answer::Later(Box::pin(self.load(disk, lookup, request)));
                     }
-                }
+                },
                 Some(Loaded(Some(entry))) => found = Found::Entry(entry),
                 Some(Loaded(None)) => {}
             }
@@ -181,7 +186,7 @@ impl Cached {
             };
             let entry = reading.await.ok().flatten();
             if let Some(entry) = &entry {
-                cached.0.plan.store.restore(&key, &seen, entry);
+                cached.0.plan.store.restore(&key, &|| &seen, entry);
             }
             match cached.respond(&request.request(), Some(Loaded(entry))) {
                 Answer::Now(outcome) => outcome,

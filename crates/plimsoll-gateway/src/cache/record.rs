@@ -74,29 +74,36 @@ pub(super) fn encode(identity: &Identity, key: &str, entry: &Entry) -> io::Resul
 }
 
 /// Content that is longer stays in its file: what many clients read at once takes no memory for each of them.
-const MOST_IN_MEMORY: usize = 256 << 10;
+pub(super) const MOST_IN_MEMORY: usize = 256 << 10;
 
-/// The entry of a record that is whole, with its head.
+/// Under which configuration an entry was stored, and for which key.
+pub(super) type Origin = (Identity, String);
+
+/// Whether a record is all there, by its sum.
+pub(super) fn is_whole(record: &[u8]) -> bool {
+    let end = record.len().checked_sub(SHA256_OUTPUT_LEN);
+    let parts = end.and_then(|end| record.split_at_checked(end));
+    parts.is_some_and(|(whole, sum)| digest(&SHA256, whole).as_ref() == sum)
+}
+
+/// The entry of a record that is known to be whole; `None` if `record` ends before the head does.
 ///
+/// - `record`: the record, or its beginning; content that is not in it stays in the file.
+/// - `length`: bytes of the whole record.
 /// - `file`: has the record, and stays as it is.
-pub(super) fn decode(record: &Bytes, file: &Arc<File>) -> Option<(RecordHead, Entry)> {
-    let end = record.len().checked_sub(SHA256_OUTPUT_LEN)?;
-    let (whole, sum) = record.split_at_checked(end)?;
-    if digest(&SHA256, whole).as_ref() != sum {
-        return None;
-    }
-    let head = decode_head(whole)?;
-    let begin = head_end(whole)?;
-    let length = end.checked_sub(begin)?;
-    let content = if length <= MOST_IN_MEMORY {
+pub(super) fn decode(record: &[u8], length: usize, file: &Arc<File>) -> Option<(Origin, Entry)> {
+    let head = decode_head(record)?;
+    let begin = head_end(record)?;
+    let end = length.checked_sub(SHA256_OUTPUT_LEN)?;
+    let size = end.checked_sub(begin)?;
+    let content = match record.get(begin..end) {
         // Without the rest of the record, which would stay in memory with it.
-        Content::Memory(Bytes::copy_from_slice(record.get(begin..end)?))
-    } else {
-        Content::File(FilePart::new(Arc::clone(file), begin as u64, length as u64))
+        Some(content) if size <= MOST_IN_MEMORY => Content::Memory(Bytes::copy_from_slice(content)),
+        _ => Content::File(FilePart::new(Arc::clone(file), begin as u64, size as u64)),
     };
-    let parts = (head.status, head.fields.clone(), content);
-    let entry = Entry::restored(parts, head.times, head.lifetime, head.selecting.clone());
-    Some((head, entry))
+    let parts = (head.status, head.fields, content);
+    let entry = Entry::restored(parts, head.times, head.lifetime, head.selecting);
+    Some(((head.identity, head.key), entry))
 }
 
 /// So many bytes of a record have its head; `None` if that is no record, or less is there.
@@ -239,15 +246,23 @@ mod tests {
             let written = entry(&content, value.trim().as_bytes());
             let file = Arc::new(tempfile::tempfile().unwrap());
             let record = encode(&[7; 32], &key, &written).unwrap();
-            let (head, read) = decode(&Bytes::from(record.clone()), &file).unwrap();
-            prop_assert_eq!((head.identity, &head.key), ([7; 32], &key));
+            prop_assert!(is_whole(&record));
+            let length = record.len();
+            let (origin, read) = decode(&record, length, &file).unwrap();
+            prop_assert_eq!(origin, ([7; 32], key));
             prop_assert_eq!(format!("{read:?}"), format!("{written:?}"));
+            // Of its beginning alone, the content stays in the file; of less than its head there is no entry.
+            let end = head_end(&record).unwrap();
+            let (_, read) = decode(&record[..end], length, &file).unwrap();
+            prop_assert_eq!(read.content.len(), content.len());
+            prop_assert!(content.is_empty() || matches!(read.content, Content::File(_)));
+            prop_assert!(decode(&record[..end - 1], length, &file).is_none());
             // Truncated records and records with a flipped bit are rejected.
             let cut = at.index(record.len());
-            prop_assert!(decode(&Bytes::copy_from_slice(&record[..cut]), &file).is_none());
+            prop_assert!(!is_whole(&record[..cut]));
             let mut other = record;
             other[cut] ^= 1 << bit;
-            prop_assert!(decode(&Bytes::from(other), &file).is_none());
+            prop_assert!(!is_whole(&other));
         }
 
         #[test]
@@ -255,7 +270,8 @@ mod tests {
             let file = Arc::new(tempfile::tempfile().unwrap());
             let record = [MAGIC, &bytes].concat();
             decode_head(&record);
-            prop_assert!(decode(&Bytes::from(record), &file).is_none());
+            decode(&record, record.len(), &file);
+            prop_assert!(!is_whole(&record));
         }
     }
 }

@@ -10,7 +10,7 @@ use plimsoll_wire::http::FieldList;
 use tokio::sync::watch;
 
 use super::content::Content;
-use super::disk::{Disk, DiskPlan};
+use super::disk::{Disk, DiskPlan, OnDisk};
 use super::entry::Entry;
 
 /// Scheme, host, path and query of a request.
@@ -199,18 +199,21 @@ impl Store {
         }
     }
 
-    /// The responses on disk, if one for this request is there.
-    pub(super) fn on_disk<'s>(
-        &self,
-        key: &str,
-        seen: &dyn Fn() -> &'s FieldList,
-    ) -> Option<Arc<Disk>> {
-        let disk = self.disk.as_ref()?;
-        disk.has(key, seen).then(|| Arc::clone(disk))
+    /// What is on disk for a request.
+    pub(super) fn on_disk<'s>(&self, key: &str, seen: &dyn Fn() -> &'s FieldList) -> OnDisk {
+        match &self.disk {
+            Some(disk) => disk.find(key, seen),
+            None => OnDisk::Nothing,
+        }
     }
 
     /// Takes a response of the disk into memory.
-    pub(super) fn restore(&self, key: &Key, seen: &FieldList, entry: &Arc<Entry>) {
+    pub(super) fn restore<'s>(
+        &self,
+        key: &Key,
+        seen: &dyn Fn() -> &'s FieldList,
+        entry: &Arc<Entry>,
+    ) {
         self.keep(key, seen, Arc::clone(entry));
     }
 
@@ -274,29 +277,36 @@ impl Store {
     /// - `seen`: the fields of the request as the server saw them.
     pub(super) fn insert(&self, key: &Key, seen: &FieldList, entry: Entry) {
         let entry = Arc::new(entry);
-        self.keep(key, seen, Arc::clone(&entry));
+        self.keep(key, &|| seen, Arc::clone(&entry));
         Counts::count(&self.counts.stored);
         if let Some(disk) = &self.disk {
             disk.put(key, &entry);
         }
     }
 
-    /// Keeps a response in memory, unless its content stays in a file.
-    fn keep(&self, key: &Key, seen: &FieldList, entry: Arc<Entry>) {
+    /// Keeps a response in memory in place of those for the same request, unless its content stays in a file or has no room by
+    /// itself.
+    fn keep<'s>(&self, key: &Key, seen: &dyn Fn() -> &'s FieldList, entry: Arc<Entry>) {
         if matches!(entry.content, Content::File(_)) {
             return;
         }
+        // It would push everything else out, and then itself.
+        let has_room = entry.content.len() <= self.limit;
         let mut state = self.lock();
         let mut entries = match state.remove_slot(key) {
             Some(Slot::Entries(entries)) => entries,
             Some(Slot::NotStored { .. }) | None => Vec::new(),
         };
-        entries.retain(|known| !known.is_selected_by(&|| seen));
-        if entries.len() >= MOST_VARIANTS {
-            entries.remove(0);
+        entries.retain(|known| !known.is_selected_by(seen));
+        if has_room {
+            if entries.len() >= MOST_VARIANTS {
+                entries.remove(0);
+            }
+            entries.push(entry);
         }
-        entries.push(entry);
-        self.put(&mut state, key, Slot::Entries(entries));
+        if !entries.is_empty() {
+            self.put(&mut state, key, Slot::Entries(entries));
+        }
     }
 
     /// Remembers for a while that responses of a key are not stored. What is stored of it stays.

@@ -17,7 +17,7 @@ pub(super) fn health(mut table: Table<'_>, transport: Transport) -> Option<Healt
         Transport::Tcp => check.kind = HealthKind::Tcp,
         Transport::Udp if table.has("kind") => {}
         Transport::Udp => table.wrong(
-            "no datagram is sent to check a server; `kind = \"tcp\"` opens a connection to the same port",
+            "no datagram is sent to check a server; `kind = \"tcp\"` opens a connection to the same port, or to `port`",
             kinds_hint(),
         ),
     }
@@ -25,9 +25,10 @@ pub(super) fn health(mut table: Table<'_>, transport: Transport) -> Option<Healt
     let service = table.text("service");
     if let Some(value) = table.take_value("kind") {
         let kind = match as_text(&value) {
-            Some("http" | "grpc") if transport != Transport::Http => {
-                value.wrong_with("is \"tcp\" for servers of tcp:// and udp://", kinds_hint())
-            }
+            Some("grpc") if transport != Transport::Http => value.wrong_with(
+                "is \"tcp\" or \"http\" for servers of tcp:// and udp://",
+                kinds_hint(),
+            ),
             Some("http") => Some(HealthKind::Http),
             Some("tcp") => Some(HealthKind::Tcp),
             Some("grpc") => Some(HealthKind::Grpc(service.clone().unwrap_or_default())),
@@ -101,6 +102,10 @@ pub(super) fn health(mut table: Table<'_>, transport: Transport) -> Option<Healt
         is_whole &= text.is_some();
         check.content = text;
     }
+    if let Some(port) = table.count("port", 1..=65_535) {
+        check.port = u16::try_from(port).ok();
+    }
+    check.tls = table.boolean("tls");
     for (key, time) in [
         ("interval", &mut check.interval),
         ("timeout", &mut check.timeout),

@@ -54,6 +54,7 @@ const OF_FORWARDING: [&str; 4] = ["to", "routes", "proxy_protocol", "idle_timeou
 /// Upstream or URL, or a table with routes, or with the text that clients are sent.
 fn tcp(value: Value<'_>, listened: &Listened<'_>) -> Option<Serves> {
     let mut proxy_protocol = Some(None);
+    let mut announced = None;
     let mut idle_timeout = IDLE_OF_TCP;
     let mut admitted = Some(None);
     let mut respond = None;
@@ -89,6 +90,7 @@ fn tcp(value: Value<'_>, listened: &Listened<'_>) -> Option<Serves> {
                 Some(_) => value.wrong("is \"v1\" or \"v2\""),
                 None => None,
             };
+            announced = Some(value);
         }
         if let Some(value) = table.take_value("addresses") {
             admitted = addresses(value).map(Some);
@@ -112,6 +114,14 @@ fn tcp(value: Value<'_>, listened: &Listened<'_>) -> Option<Serves> {
             fallback: Some(target(&value, listened, Transport::Tcp)?),
         }
     };
+    if let Some(value) = announced
+        && let Some(upstream) = routes.targets().find(|it| it.has_servers_over_tls())
+    {
+        return value.wrong(format!(
+            "comes before the first byte of a connection, and the servers of `{}` begin with TLS",
+            upstream.name
+        ));
+    }
     let respond = match respond {
         None => None,
         Some(text) => Some(text?),

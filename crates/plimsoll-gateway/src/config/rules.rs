@@ -27,6 +27,7 @@ pub(super) fn compile(
     let mut is_whole = true;
     plan.request_limit = table.bytes("max_request");
     plan.request_buffer = table.bytes("buffer_request");
+    plan.response_buffer = table.bytes("buffer_response");
     plan.response_limit = table.bytes("max_response");
     if let Some(value) = table.take_value("rewrite") {
         let rewrites = rewrites(value);

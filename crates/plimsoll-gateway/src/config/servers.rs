@@ -84,7 +84,7 @@ fn server(value: Value<'_>, known: &mut HashSet<String>) -> Option<ServerPlan> {
 pub(super) enum AddressProblem {
     /// Connections and datagrams have no usual port.
     #[error("`{text}` needs a port, such as {scheme}://10.0.0.1:5432")]
-    NoPort { text: String, scheme: &'static str },
+    NoPort { text: String, scheme: String },
     /// The path of a socket is not whole.
     #[error("`{0}` needs a whole path, such as unix:/run/app.sock")]
     Socket(String),
@@ -93,23 +93,24 @@ pub(super) enum AddressProblem {
     Url(#[from] EndpointError),
 }
 
-/// Address of a `tcp://` or `udp://` target; HTTP has URLs.
+/// Address of a `tcp://`, `tls://` or `udp://` target; HTTP has URLs.
 pub(super) fn raw_endpoint(text: &str) -> Option<Result<(Transport, Endpoint), AddressProblem>> {
-    let (transport, rest) = if let Some(rest) = text.strip_prefix("tcp://") {
-        (Transport::Tcp, rest)
-    } else {
-        (Transport::Udp, text.strip_prefix("udp://")?)
+    let (scheme, rest) = text.split_once("://")?;
+    let (transport, as_url) = match scheme {
+        "tcp" => (Transport::Tcp, "http"),
+        "tls" => (Transport::Tcp, "https"),
+        "udp" => (Transport::Udp, "http"),
+        _ => return None,
     };
     let port = rest
         .rsplit_once(':')
         .map(|(_, port)| port.trim_end_matches('/'));
     let has_port = port.is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
     if !has_port {
-        let scheme = transport.scheme().unwrap_or_default();
-        let text = text.to_owned();
+        let (text, scheme) = (text.to_owned(), scheme.to_owned());
         return Some(Err(AddressProblem::NoPort { text, scheme }));
     }
-    let endpoint = Endpoint::parse(&format!("http://{rest}"));
+    let endpoint = Endpoint::parse(&format!("{as_url}://{rest}"));
     Some(match endpoint {
         Ok(endpoint) => Ok((transport, endpoint)),
         Err(error) => Err(error.into()),

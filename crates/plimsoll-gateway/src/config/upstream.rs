@@ -111,10 +111,9 @@ pub(super) fn compile(
 }
 
 /// Keys that mean something for HTTP alone.
-const OF_REQUESTS: [&str; 15] = [
+const OF_REQUESTS: [&str; 14] = [
     "sticky",
     "protocol",
-    "tls",
     "response_timeout",
     "idle_timeout",
     "timeout",

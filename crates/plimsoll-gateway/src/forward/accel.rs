@@ -44,3 +44,13 @@ pub(super) fn hand_over(fields: &mut FieldList) -> Option<HandOver> {
     }
     Some(HandOver { path, fields: kept })
 }
+
+/// Whether a response is to reach the client as it comes, by `X-Accel-Buffering: no`; takes that field out of the others.
+pub(super) fn refuses_buffering(fields: &mut FieldList) -> bool {
+    const BUFFERING: &str = "x-accel-buffering";
+    let refuses = fields
+        .get(BUFFERING)
+        .is_some_and(|it| it.eq_ignore_ascii_case(b"no"));
+    fields.retain(|name, _| !name.eq_ignore_ascii_case(BUFFERING.as_bytes()));
+    refuses
+}

@@ -36,6 +36,8 @@ pub(crate) struct ForwardPlan {
     pub(crate) request_limit: Option<u64>,
     /// Bytes of content up to which a request is read whole before it is forwarded; longer ones are rejected.
     pub(crate) request_buffer: Option<u64>,
+    /// Bytes of a response that are read ahead of a slow client.
+    pub(crate) response_buffer: Option<u64>,
     /// Bytes of content that a response may have.
     pub(crate) response_limit: Option<u64>,
     pub(crate) error_pages: ErrorPages,

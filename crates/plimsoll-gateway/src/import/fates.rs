@@ -146,6 +146,8 @@ pub(super) const READ: &[(&str, &[Level])] = &[
     ("proxy_pass_request_body", ANY),
     ("proxy_http_version", ANY),
     ("proxy_request_buffering", ANY),
+    ("proxy_buffering", ANY),
+    ("proxy_buffers", ANY),
     ("charset_types", ANY),
     ("proxy_intercept_errors", ANY),
     ("proxy_connect_timeout", ANY),
@@ -231,7 +233,6 @@ pub(super) const HARMLESS: &[(&str, &[&str])] = &[
             "client_body_in_single_buffer",
             "client_header_buffer_size",
             "gzip_buffers",
-            "proxy_buffers",
             "proxy_buffer_size",
             "proxy_busy_buffers_size",
             "proxy_temp_*",
@@ -359,8 +360,7 @@ pub(super) fn is_as_here(directive: &Directive) -> bool {
     let mut values = directive.arguments.iter().map(String::as_str);
     match directive.name.as_str() {
         // As it comes, and not read ahead.
-        "proxy_buffering"
-        | "fastcgi_buffering"
+        "fastcgi_buffering"
         | "uwsgi_buffering"
         | "scgi_buffering"
         | "client_body_in_file_only"

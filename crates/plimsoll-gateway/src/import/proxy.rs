@@ -19,7 +19,7 @@ use super::route::Condition;
 use super::scope::Scope;
 use super::shares::mirrored;
 use super::toml::Keys;
-use super::upstreams::{Upstreams, duration, is_server, size};
+use super::upstreams::{Upstreams, bytes, duration, is_server, size};
 
 /// The action `proxy` of a route, and what belongs to its upstream.
 pub(super) fn proxy(
@@ -150,6 +150,9 @@ pub(super) fn proxy(
     }
     cache(scope, &mut keys, notes);
     // What nginx does by default is not what somebody asked for.
+    if let Some(most) = buffered_response(scope) {
+        keys.text("buffer_response", &format!("{most}B"));
+    }
     let buffering = scope.last("proxy_request_buffering");
     if let Some(directive) = buffering.filter(|it| it.argument(0) == "on") {
         notes.add(
@@ -366,6 +369,24 @@ fn timeouts(scope: &Scope<'_>, notes: &mut Notes) -> Keys {
     keys
 }
 
+/// Bytes of a response that are read ahead, where the file says so.
+fn buffered_response(scope: &Scope<'_>) -> Option<u64> {
+    /// Eight buffers of 8 KiB, as nginx has them.
+    const USUAL: u64 = 64 * 1024;
+    let buffering = scope.last("proxy_buffering");
+    let buffers = scope.last("proxy_buffers");
+    if buffering.is_some_and(|it| it.argument(0) != "on") {
+        return None;
+    }
+    let buffers = buffers.and_then(|it| {
+        let count = it.argument(0).parse::<u64>().ok()?;
+        count.checked_mul(bytes(it.argument(1))?)
+    });
+    buffers
+        .filter(|it| *it > 0)
+        .or_else(|| buffering.map(|_| USUAL))
+}
+
 /// The time to connect, retries and TLS, which belong to the upstream.
 fn connection(scope: &Scope<'_>, notes: &mut Notes) -> Keys {
     let mut keys = Keys::default();
@@ -376,22 +397,34 @@ fn connection(scope: &Scope<'_>, notes: &mut Notes) -> Keys {
     if let Some(retry) = retry(scope, notes) {
         keys.set("retry", retry);
     }
-    // nginx does not verify servers unless it is to.
-    let is_verified = scope
-        .last("proxy_ssl_verify")
-        .is_some_and(|it| it.argument(0) == "on");
-    let mut tls = Keys::default();
-    match scope
-        .last("proxy_ssl_trusted_certificate")
-        .filter(|_| is_verified)
-    {
-        Some(file) => tls.text("ca", file.argument(0)),
-        None if !is_verified && is_https(scope) => tls.set("insecure", "true"),
-        None => {}
+    let tls = tls_to_servers(scope, is_https(scope), notes);
+    if !tls.is_empty() {
+        keys.set("tls", tls.inline());
     }
+    keys
+}
+
+/// The table `tls` of an upstream.
+///
+/// - `is_used`: servers are reached over TLS.
+pub(super) fn tls_to_servers(scope: &Scope<'_>, is_used: bool, notes: &mut Notes) -> Keys {
+    let is_verified = scope.is("proxy_ssl_verify", "on");
+    let file = scope.last("proxy_ssl_trusted_certificate");
     let name = scope.last("proxy_ssl_name");
     let name = name.or_else(|| scope.last("grpc_ssl_name"));
-    if let Some(directive) = name.filter(|_| is_https(scope)) {
+    let identity = scope.last("proxy_ssl_certificate");
+    let identity = identity.zip(scope.last("proxy_ssl_certificate_key"));
+    let mut tls = Keys::default();
+    if !is_used {
+        return tls;
+    }
+    // nginx does not verify servers unless it is to.
+    match file {
+        Some(file) if is_verified => tls.text("ca", file.argument(0)),
+        _ if !is_verified => tls.set("insecure", "true"),
+        _ => {}
+    }
+    if let Some(directive) = name {
         match directive.argument(0) {
             name if name.contains('$') => notes.add(
                 directive,
@@ -400,10 +433,7 @@ fn connection(scope: &Scope<'_>, notes: &mut Notes) -> Keys {
             name => tls.text("server_name", name),
         }
     }
-    let identity = scope
-        .last("proxy_ssl_certificate")
-        .filter(|_| is_https(scope));
-    if let Some((file, key)) = identity.zip(scope.last("proxy_ssl_certificate_key")) {
+    if let Some((file, key)) = identity {
         if file.argument(0).contains('$') || key.argument(0).contains('$') {
             notes.add(file, "left out: the certificate depends on the request");
         } else {
@@ -411,10 +441,7 @@ fn connection(scope: &Scope<'_>, notes: &mut Notes) -> Keys {
             tls.text("key", key.argument(0));
         }
     }
-    if !tls.is_empty() {
-        keys.set("tls", tls.inline());
-    }
-    keys
+    tls
 }
 
 /// The key `retry` of an upstream, if a directive limits the retries on other servers.

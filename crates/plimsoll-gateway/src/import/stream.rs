@@ -10,6 +10,7 @@ use super::Notes;
 use super::access;
 use super::fates;
 use super::nginx::Directive;
+use super::proxy::tls_to_servers;
 use super::real_ip::networks;
 use super::reasons;
 use super::scope::{LookedUp, Scope};
@@ -46,6 +47,8 @@ enum StreamProblem {
     NoHeaders,
     #[error("servers of datagrams are sent no PROXY headers")]
     AnnouncedDatagrams,
+    #[error("no PROXY header is sent before a handshake of TLS")]
+    AnnouncedBeforeTls,
     #[error("a text is sent over TCP only, not over UDP")]
     RespondOverUdp,
     #[error(transparent)]
@@ -118,8 +121,16 @@ fn report(block: &[Directive], looked_up: &LookedUp, notes: &mut Notes) {
 pub(super) fn is_harmless(directive: &Directive) -> bool {
     // Each direction ends by itself, which is not what `off` says.
     let is_off = directive.arguments == ["off"] && directive.name != "proxy_half_close";
-    // Without a map of names nothing goes by what is read.
-    let is_read_for_nothing = directive.name == "ssl_preread";
+    // Without a map of names nothing goes by what is read, and without `proxy_ssl on` nothing by these.
+    let is_read_for_nothing = [
+        "ssl_preread",
+        "proxy_ssl_name",
+        "proxy_ssl_verify",
+        "proxy_ssl_trusted_certificate",
+        "proxy_ssl_certificate",
+        "proxy_ssl_certificate_key",
+    ]
+    .contains(&directive.name.as_str());
     is_off
         || is_read_for_nothing
         || fates::is_harmless(&directive.name)
@@ -152,6 +163,8 @@ struct Service<'a> {
     /// The clients that are accepted, if not all are.
     addresses: Option<Keys>,
     action: &'a Directive,
+    /// Settings of TLS to the servers, if they are reached over it.
+    tls: Option<Keys>,
     /// The time to connect and the servers that are tried, if they are others than usual.
     connect_timeout: Option<String>,
     tries: Tries,
@@ -195,14 +208,13 @@ impl Translation<'_> {
             notes.add(server, "left out: it neither forwards nor returns a text");
             return false;
         };
-        if scope.is("proxy_ssl", "on") {
-            notes.add(action, "left out: servers are reached without TLS");
-            return false;
-        }
+        let is_tls = scope.is("proxy_ssl", "on");
+        let tls = tls_to_servers(scope, is_tls && pass.is_some(), notes);
         let service = Service {
             scope,
             addresses,
             action,
+            tls: is_tls.then_some(tls),
             connect_timeout: connect_timeout(scope, notes),
             tries: tries(scope, notes),
         };
@@ -251,6 +263,9 @@ impl Translation<'_> {
             }
             if is_announced && protocol == "udp" {
                 return Err(StreamProblem::AnnouncedDatagrams);
+            }
+            if is_announced && service.tls.is_some() {
+                return Err(StreamProblem::AnnouncedBeforeTls);
             }
             if is_announced {
                 keys.text("proxy_protocol", "v1");
@@ -354,7 +369,12 @@ impl Translation<'_> {
         service: &Service<'_>,
         notes: &mut Notes,
     ) -> Result<String, StreamProblem> {
-        let is_timed = protocol == "tcp" && service.connect_timeout.is_some();
+        let scheme = match &service.tls {
+            Some(_) if protocol == "tcp" => "tls",
+            _ => protocol,
+        };
+        let has_settings =
+            protocol == "tcp" && (service.connect_timeout.is_some() || service.tls.is_some());
         if !self.upstreams.has(name) {
             let has_port = name.rsplit_once(':').is_some_and(|(host, port)| {
                 !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0)
@@ -362,26 +382,26 @@ impl Translation<'_> {
             if name.contains('$') || !has_port || name.starts_with("unix:") {
                 return Err(StreamProblem::Server(name.to_owned()));
             }
-            if !is_timed {
-                return Ok(format!("{protocol}://{name}"));
+            if !has_settings {
+                return Ok(format!("{scheme}://{name}"));
             }
-            let single = format!("{protocol}-{name}");
+            let single = format!("{scheme}-{name}");
             self.upstreams.single(&single, name, service.action);
-            return self.upstream(&single, protocol, service, notes);
+            return self.upstream(&single, scheme, service, notes);
         }
-        self.upstream(name, protocol, service, notes)
+        self.upstream(name, scheme, service, notes)
     }
 
-    /// An upstream for this protocol, with the server's settings for connections to it.
+    /// An upstream for this scheme, with the server's settings for connections to it.
     fn upstream(
         &mut self,
         name: &str,
-        protocol: &'static str,
+        scheme: &'static str,
         service: &Service<'_>,
         notes: &mut Notes,
     ) -> Result<String, StreamProblem> {
-        let known = *self.of_scheme.entry(name.to_owned()).or_insert(protocol);
-        if known != protocol {
+        let known = *self.of_scheme.entry(name.to_owned()).or_insert(scheme);
+        if known != scheme {
             return Err(StreamProblem::OtherProtocol {
                 name: name.to_owned(),
                 protocol: known,
@@ -389,7 +409,10 @@ impl Translation<'_> {
         }
         let mut keys = Keys::default();
         // A socket for datagrams is connected at once, to any server.
-        if protocol == "tcp" {
+        if scheme != "udp" {
+            if let Some(tls) = service.tls.as_ref().filter(|it| !it.is_empty()) {
+                keys.set("tls", tls.inline());
+            }
             if let Some(time) = &service.connect_timeout {
                 keys.text("connect_timeout", time);
             }
@@ -410,7 +433,7 @@ impl Translation<'_> {
             }
         }
         self.upstreams
-            .used(name, protocol, &keys, service.action, notes);
+            .used(name, scheme, &keys, service.action, notes);
         Ok(name_of(name))
     }
 }

@@ -13,6 +13,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
+use plimsoll_client::Stream as ServerStream;
 use plimsoll_model::Clock as _;
 use plimsoll_server::Stream;
 use plimsoll_wire::{SplicePipe, SystemClock, poll_recv, poll_send};
@@ -63,15 +64,17 @@ impl RelayMemory {
 #[derive(Debug)]
 pub(crate) enum Side {
     Tcp(TcpStream),
-    /// A socket in the file system, or TLS that ends here.
-    Other(Box<Stream>),
+    /// A client at a socket in the file system, or whose TLS ends here.
+    Client(Box<Stream>),
+    /// A server that is spoken to over TLS.
+    Server(Box<ServerStream>),
 }
 
 impl Side {
     fn tcp(&self) -> Option<&TcpStream> {
         match self {
             Self::Tcp(stream) => Some(stream),
-            Self::Other(_) => None,
+            Self::Client(_) | Self::Server(_) => None,
         }
     }
 
@@ -82,14 +85,16 @@ impl Side {
     ) -> Poll<io::Result<()>> {
         match self {
             Self::Tcp(stream) => poll_recv(stream, context, buffer),
-            Self::Other(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Client(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Server(stream) => Pin::new(stream).poll_read(context, buffer),
         }
     }
 
     fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self {
             Self::Tcp(stream) => poll_send(stream, context, bytes),
-            Self::Other(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Client(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Server(stream) => Pin::new(stream).poll_write(context, bytes),
         }
     }
 
@@ -97,14 +102,16 @@ impl Side {
     fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Tcp(_) => Poll::Ready(Ok(())),
-            Self::Other(stream) => Pin::new(stream).poll_flush(context),
+            Self::Client(stream) => Pin::new(stream).poll_flush(context),
+            Self::Server(stream) => Pin::new(stream).poll_flush(context),
         }
     }
 
     fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
-            Self::Other(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Client(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Server(stream) => Pin::new(stream).poll_shutdown(context),
         }
     }
 

@@ -28,6 +28,12 @@ impl<T> TcpRoutes<T> {
         found.map(|route| &route.to).or(self.fallback.as_ref())
     }
 
+    /// Everything that connections may go to.
+    pub(crate) fn targets(&self) -> impl Iterator<Item = &T> {
+        let routes = self.routes.iter().map(|route| &route.to);
+        routes.chain(&self.fallback)
+    }
+
     /// The protocols that routes ask for, in their order.
     pub(crate) fn protocols(&self) -> Vec<Vec<u8>> {
         let all = self.routes.iter().flat_map(|route| &route.protocols);

@@ -217,7 +217,7 @@ impl Connection {
         self.peer = Some(connection.peer);
         let (client, first) = match accepted.stream.into_tcp() {
             Ok((stream, first)) => (Side::Tcp(stream), first),
-            Err(stream) => (Side::Other(Box::new(stream)), Vec::new()),
+            Err(stream) => (Side::Client(Box::new(stream)), Vec::new()),
         };
         let Some((server, in_use)) = self.connect(&upstream, connection.peer).await else {
             client.reset();
@@ -252,17 +252,20 @@ impl Connection {
         peer: SocketAddr,
     ) -> Option<(Side, ServerUse)> {
         let open = async |server: Rc<Server>| match upstream.connect(&server).await {
-            Ok(ServerConnection {
-                stream: ServerStream::Tcp(stream),
-                ..
-            }) => Some(stream),
-            _ => None,
+            Ok(ServerConnection { stream, .. }) => Some(match stream {
+                ServerStream::Tcp(stream) => {
+                    stream.set_nodelay(true).ok();
+                    Side::Tcp(stream)
+                }
+                stream @ (ServerStream::Unix(_) | ServerStream::Tls(_)) => {
+                    Side::Server(Box::new(stream))
+                }
+            }),
+            Err(_) => None,
         };
         let connected = self.attempts.connect(upstream, peer, open).await;
         self.end = self.attempts.end;
-        let (stream, in_use) = connected?;
-        stream.set_nodelay(true).ok();
-        Some((Side::Tcp(stream), in_use))
+        connected
     }
 }
 

@@ -169,7 +169,7 @@ fn take_over(shared: Rc<Shared>, server: TcpStream, tunnel: Counted) -> TakeOver
             let mut tunnel = tunnel;
             let (client, first) = match client.into_tcp() {
                 Ok((stream, first)) => (Side::Tcp(stream), first),
-                Err(stream) => (Side::Other(Box::new(stream)), Vec::new()),
+                Err(stream) => (Side::Client(Box::new(stream)), Vec::new()),
             };
             shared.figures.count_bytes(first.len() as u64, 0);
             let memory = Rc::clone(&shared.memory);

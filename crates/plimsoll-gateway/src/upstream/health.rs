@@ -6,8 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use http_body_util::{Empty, Full};
-use plimsoll_client::forward::Head;
-use plimsoll_client::{Connector, grpc};
+use plimsoll_client::forward::{Destination, Head};
+use plimsoll_client::{Connector, Endpoint, Scheme, grpc};
 use plimsoll_model::Clock as _;
 use plimsoll_wire::SystemClock;
 
@@ -16,6 +16,10 @@ use super::Server;
 /// Settings of active health checks.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct HealthCheck {
+    /// Where the server is asked; the port of its requests unless given.
+    pub(crate) port: Option<u16>,
+    /// Whether it is asked over TLS; as its requests are unless given.
+    pub(crate) tls: Option<bool>,
     pub(crate) path: String,
     pub(crate) interval: Duration,
     pub(crate) timeout: Duration,
@@ -48,10 +52,25 @@ pub(crate) enum HealthKind {
     Grpc(String),
 }
 
+impl HealthCheck {
+    /// Where a server with this endpoint is asked.
+    pub(super) fn endpoint(&self, server: &Endpoint) -> Endpoint {
+        let scheme = match self.tls {
+            Some(true) => Scheme::Https,
+            Some(false) => Scheme::Http,
+            None => server.scheme(),
+        };
+        let port = self.port.unwrap_or_else(|| server.port());
+        server.clone().with_service(scheme, port)
+    }
+}
+
 impl Default for HealthCheck {
     /// As haproxy has it: every 2 s, 2 to rise, 3 to fall.
     fn default() -> Self {
         Self {
+            port: None,
+            tls: None,
             path: "/".to_owned(),
             interval: Duration::from_secs(2),
             timeout: Duration::from_secs(1),
@@ -104,7 +123,14 @@ impl Verdict {
 }
 
 /// Checks a server as long as it belongs to its upstream.
-pub(super) async fn watch(check: HealthCheck, connector: Rc<Connector>, server: Weak<Server>) {
+///
+/// - `asked`: where it is asked, as [`HealthCheck::endpoint`] has it.
+pub(super) async fn watch(
+    check: HealthCheck,
+    connector: Rc<Connector>,
+    asked: Rc<Destination>,
+    server: Weak<Server>,
+) {
     let mut verdict = Verdict::new();
     // Checks of several servers should not come at the same moment.
     let offset = check.interval.mul_f64(fastrand::f64());
@@ -116,27 +142,27 @@ pub(super) async fn watch(check: HealthCheck, connector: Rc<Connector>, server: 
         let Some(server) = server.upgrade().filter(|it| !it.state().is_removed()) else {
             return;
         };
-        let is_fine = is_fine(&check, &connector, &server);
+        let is_fine = is_fine(&check, &connector, &asked);
         let is_fine = tokio::time::timeout(check.timeout, is_fine).await;
         let is_healthy = verdict.note(is_fine.unwrap_or(false), &check);
         server.state().set_healthy(is_healthy, SystemClock.now());
     }
 }
 
-async fn is_fine(check: &HealthCheck, connector: &Connector, server: &Rc<Server>) -> bool {
+async fn is_fine(check: &HealthCheck, connector: &Connector, asked: &Rc<Destination>) -> bool {
     match &check.kind {
-        HealthKind::Http => responds(check, server).await.unwrap_or(false),
+        HealthKind::Http => responds(check, asked).await.unwrap_or(false),
         HealthKind::Tcp => {
-            let endpoint = server.destination().endpoint();
+            let endpoint = asked.endpoint();
             connector.connect(endpoint, &SystemClock).await.is_ok()
         }
-        HealthKind::Grpc(service) => serves(service, server).await.unwrap_or(false),
+        HealthKind::Grpc(service) => serves(service, asked).await.unwrap_or(false),
     }
 }
 
 /// Whether a GET has the status that is expected.
-async fn responds(check: &HealthCheck, server: &Rc<Server>) -> Option<bool> {
-    let lease = server.destination().acquire().await.ok()?;
+async fn responds(check: &HealthCheck, asked: &Rc<Destination>) -> Option<bool> {
+    let lease = asked.acquire().await.ok()?;
     let own = check
         .fields
         .iter()
@@ -170,9 +196,9 @@ async fn responds(check: &HealthCheck, server: &Rc<Server>) -> Option<bool> {
 /// Whether the health service of gRPC says that a service is serving.
 ///
 /// Source: "GRPC Health Checking Protocol", `grpc.health.v1.Health/Check`.
-async fn serves(service: &str, server: &Rc<Server>) -> Option<bool> {
+async fn serves(service: &str, asked: &Rc<Destination>) -> Option<bool> {
     const SERVING: [u8; 2] = [0x08, 1];
-    let lease = server.destination().acquire().await.ok()?;
+    let lease = asked.acquire().await.ok()?;
     let fields = [
         ("content-type", "application/grpc"),
         ("te", "trailers"),

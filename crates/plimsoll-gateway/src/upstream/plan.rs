@@ -75,11 +75,16 @@ impl ServerPlan {
         }
     }
 
+    fn is_at_socket(&self) -> bool {
+        matches!(self.endpoint.pinned(), Some(Pin::UnixSocket(_)))
+    }
+
     /// Scheme, host and port, with the address if it is one of several; or its socket.
     pub(crate) fn name(&self) -> String {
         let endpoint = &self.endpoint;
         let name = match self.transport.scheme() {
             None => format!("{}://{}", endpoint.scheme(), endpoint.authority()),
+            Some(_) if endpoint.is_tls() => format!("tls://{}", endpoint.authority_with_port()),
             Some(scheme) => format!("{scheme}://{}", endpoint.authority_with_port()),
         };
         match endpoint.pinned() {
@@ -87,6 +92,13 @@ impl ServerPlan {
             Some(Pin::Address(address)) => format!("{name} ({address})"),
             Some(socket @ Pin::UnixSocket(_)) => socket.to_string(),
         }
+    }
+}
+
+impl UpstreamOptions {
+    /// Whether anything of `tls` is given.
+    fn has_tls_settings(&self) -> bool {
+        self.trust != Trust::default() || self.identity.is_some() || self.server_name.is_some()
     }
 }
 
@@ -156,7 +168,9 @@ pub(crate) enum UpstreamError {
     NoKey(Balance),
     #[error("every weight is 0, so no server gets a request")]
     NoWeight,
-    #[error("servers of http://, tcp:// and udp:// are mixed; define an upstream for each kind")]
+    #[error(
+        "servers of http://, tcp:// (or tls://) and udp:// are mixed; define an upstream for each kind"
+    )]
     Mixed,
     #[error("`by` is \"source\" for servers of tcp:// and udp://, which see no requests")]
     NoRequests,
@@ -168,6 +182,12 @@ pub(crate) enum UpstreamError {
     ApplicationOverTls(&'static str),
     #[error("applications behind {0} are checked by `health = {{ kind = \"tcp\" }}`")]
     ApplicationHealth(&'static str),
+    #[error("`{0}` is at a Unix socket, which has no `port` to check")]
+    SocketWithPort(String),
+    #[error(
+        "`tls` is for servers of tls://, and for checks with `tls = true`: nothing here uses it"
+    )]
+    UnusedTls,
     #[error(transparent)]
     Quic(#[from] QuicError),
     #[error(transparent)]
@@ -223,21 +243,38 @@ impl UpstreamPlan {
             Speaks::Uwsgi => Some(("uwsgi", "uwsgi")),
             _ => None,
         };
-        let mut health = options.health.iter();
-        if let Some((name, _)) = application
-            && health.any(|check| check.kind != super::HealthKind::Tcp)
+        if let (Some((name, _)), Some(check)) = (application, &options.health)
+            && check.kind != super::HealthKind::Tcp
         {
             return Err(UpstreamError::ApplicationHealth(name));
         }
+        if options.health.as_ref().is_some_and(|it| it.port.is_some())
+            && let Some(server) = servers.iter().find(|it| it.is_at_socket())
+        {
+            return Err(UpstreamError::SocketWithPort(server.name()));
+        }
         // The pool stops a handshake by the time limit of its connector.
-        let is_tls = options.discovery.scheme() == Some(ServerScheme::Https)
+        let scheme = options.discovery.scheme();
+        let is_tls = scheme.is_some_and(ServerScheme::is_tls)
             || servers.iter().any(|server| server.endpoint.is_tls());
         if let Some((_, key)) = application
             && is_tls
         {
             return Err(UpstreamError::ApplicationOverTls(key));
         }
-        let alpn = options.pool.speaks.alpn();
+        let is_checked_over_tls = options
+            .health
+            .as_ref()
+            .is_some_and(|it| it.tls == Some(true));
+        let uses_tls = is_tls || is_checked_over_tls;
+        if !uses_tls && transport != Transport::Http && options.has_tls_settings() {
+            return Err(UpstreamError::UnusedTls);
+        }
+        // What the bytes of connections are is not known.
+        let alpn = match transport {
+            Transport::Http => options.pool.speaks.alpn(),
+            Transport::Tcp | Transport::Udp => &[],
+        };
         let settings = TlsSettings {
             trust: options.trust.clone(),
             identity: options.identity.clone(),
@@ -245,7 +282,7 @@ impl UpstreamPlan {
             ..TlsSettings::default()
         };
         // The system's roots are read only where they are needed.
-        let tls = is_tls.then(|| settings.compile()).transpose()?;
+        let tls = uses_tls.then(|| settings.compile()).transpose()?;
         let quic = if options.pool.speaks == Speaks::Http3 {
             let (Some(tls), true) = (&tls, servers.iter().all(|it| it.endpoint.is_tls())) else {
                 return Err(UpstreamError::QuicWithoutTls);
@@ -281,6 +318,13 @@ impl UpstreamPlan {
             connect: Arc::new(connect),
             identity,
         })
+    }
+
+    /// Whether connections to any of its servers begin with a handshake of TLS.
+    pub(crate) fn has_servers_over_tls(&self) -> bool {
+        let scheme = self.options.discovery.scheme();
+        scheme.is_some_and(ServerScheme::is_tls)
+            || self.servers.iter().any(|it| it.endpoint.is_tls())
     }
 
     /// The kind of traffic to its servers.

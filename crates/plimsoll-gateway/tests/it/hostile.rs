@@ -165,6 +165,82 @@ fn content_without_end_is_read_as_fast_as_the_client_takes_it() {
     assert!(peak < MOST_HELD, "{peak}");
 }
 
+/// Sends so much content to each request, and counts those that are over.
+fn lengthy(length: usize) -> (SocketAddr, Arc<AtomicU64>) {
+    let over = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&over);
+    let address = server(move |mut stream| {
+        while let Some(head) = read_head(&mut stream) {
+            let streams = if head.contains("/stream") {
+                "X-Accel-Buffering: no\r\n"
+            } else {
+                ""
+            };
+            let head = format!("HTTP/1.1 200 OK\r\n{streams}Content-Length: {length}\r\n\r\n");
+            let is_sent = stream.write_all(head.as_bytes()).is_ok()
+                && stream.write_all(&vec![b'a'; length]).is_ok();
+            if !is_sent {
+                return;
+            }
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    (address, over)
+}
+
+#[test]
+fn a_slow_client_keeps_a_server_at_work_unless_its_responses_are_read_ahead() {
+    // More than the buffers of two connections hold.
+    let length = 48 << 20;
+    let (server, over) = lengthy(length);
+    let (gateway, _good) = gateway(server, ", buffer_response = \"64MiB\"");
+    let slow = |path: &str| {
+        let mut stream = connect(gateway.address());
+        let head = format!("GET /bad{path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut begin = [0; 12];
+        stream.read_exact(&mut begin).unwrap();
+        assert_eq!(&begin, b"HTTP/1.1 200");
+        stream
+    };
+    // This one goes out as it comes.
+    let streamed = slow("/stream");
+    let mut ahead = slow("");
+    eventually(|| over.load(Ordering::SeqCst) == 1);
+    let mut all = Vec::new();
+    ahead.read_to_end(&mut all).unwrap();
+    let text = String::from_utf8(all).unwrap();
+    let (head, content) = text.split_once("\r\n\r\n").unwrap();
+    assert!(
+        head.to_ascii_lowercase()
+            .contains(&format!("content-length: {length}")),
+        "{head}"
+    );
+    assert_eq!(content.len(), length);
+    assert_eq!(over.load(Ordering::SeqCst), 1);
+    drop(streamed);
+    // A client that goes away ends the response of its server, of which not everything fits.
+    let (endless, taken) = endless(
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"10\r\n0123456789abcdef\r\n",
+    );
+    let (gateway, _good) = super::hostile::gateway(endless, ", buffer_response = \"1MiB\"");
+    let mut stream = connect(gateway.address());
+    stream
+        .write_all(b"GET /bad HTTP/1.1\r\nHost: a\r\n\r\n")
+        .unwrap();
+    let mut some = [0; 64];
+    stream.read_exact(&mut some).unwrap();
+    let is_still = || {
+        let before = taken.load(Ordering::Relaxed);
+        assert_eq!(get(gateway.address(), "/").text(), "hello");
+        before == taken.load(Ordering::Relaxed)
+    };
+    eventually(is_still);
+    assert!(taken.load(Ordering::Relaxed) < 64 << 20, "{taken:?}");
+    assert!(peak(&gateway) < MOST_HELD);
+}
+
 #[test]
 fn responses_that_two_readers_could_understand_differently_are_not_sent_on() {
     for answer in [

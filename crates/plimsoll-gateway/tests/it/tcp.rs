@@ -21,7 +21,11 @@ struct Peer {
 
 impl Peer {
     fn new(name: &'static str) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        Self::at(Ipv4Addr::LOCALHOST, name)
+    }
+
+    fn at(host: Ipv4Addr, name: &'static str) -> Self {
+        let listener = TcpListener::bind((host, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let accepted = Arc::<AtomicUsize>::default();
         let counted = Arc::clone(&accepted);
@@ -416,6 +420,85 @@ fn tls_ends_at_a_listener_that_has_a_certificate() {
 }
 
 #[test]
+fn tls_begins_at_the_gateway_for_servers_that_want_it() {
+    let files = MaterialFiles::new();
+    let leaf = Leaf::self_signed(&["inner.test"]);
+    let certificate = files.write("inner.pem", leaf.pem());
+    let key = files.write("inner.key", leaf.key_pem());
+    let server = Served::new(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = {{ cert = \"{}\", key = \"{}\" }}\n\
+        [[route]]\nrespond = {{ template = \"{{tls.sni}}\" }}\n",
+        certificate.display(),
+        key.display()
+    ));
+    let secure = |tls: &str| {
+        gateway(
+            "\"db\"",
+            &format!(
+                "[upstream.db]\nservers = \"tls://{}\"\ntls = {tls}\nhealth = {{ interval = \"20ms\" }}\neject = true",
+                server.address()
+            ),
+        )
+    };
+    let trusted = secure(&format!(
+        "{{ ca = \"{}\", server_name = \"inner.test\" }}",
+        certificate.display()
+    ));
+    // The bytes of a client in the clear, and both ends of the connection.
+    let received = get(trusted.address(), "/");
+    assert_eq!((received.status, received.text()), (200, "inner.test"));
+    eventually(|| metric(&trusted, "flows_active", "tcp") == 0);
+    let state = get(trusted.addresses[1], "/upstreams").into_text();
+    assert!(
+        state.contains(&format!("tls://{}", server.address())),
+        "{state}"
+    );
+    // A server that cannot prove its name gets no byte of a client.
+    let wrong = secure(&format!(
+        "{{ ca = \"{}\", server_name = \"other.test\" }}",
+        certificate.display()
+    ));
+    let mut stream = connect(wrong.address());
+    stream.write_all(b"secret").unwrap();
+    let mut received = Vec::new();
+    stream.read_to_end(&mut received).ok();
+    assert!(received.is_empty(), "{received:?}");
+    assert_eq!(metric(&wrong, "flows_total", "tcp"), 1);
+    assert_eq!(metric(&wrong, "flow_bytes_total", "received"), 0);
+}
+
+/// Two databases with Patroni beside each, of which one responds as the primary.
+#[test]
+fn connections_follow_the_server_that_says_it_is_the_primary() {
+    let other_host = Ipv4Addr::new(127, 0, 0, 2);
+    let (one, two) = (Peer::new("1"), Peer::at(other_host, "2"));
+    // One server at both addresses, which tells them from each other by the host that is asked for.
+    let patroni = |primary: Ipv4Addr| {
+        format!(
+            "[[listen]]\naddress = \"0.0.0.0:0\"\n\
+             [[route]]\npath = \"/primary\"\nhost = \"{primary}\"\nrespond = {{ body = \"running\" }}\n\
+             [[route]]\nrespond = {{ status = 503 }}\n"
+        )
+    };
+    let mut agents = Served::new(&patroni(Ipv4Addr::LOCALHOST));
+    let gateway = gateway(
+        "\"db\"",
+        &format!(
+            "[upstream.db]\nservers = [\"{}\", \"{}\"]\n\
+             health = {{ kind = \"http\", port = {}, path = \"/primary\", interval = \"20ms\", unhealthy = 1, healthy = 1 }}",
+            one.url(),
+            two.url(),
+            agents.address().port()
+        ),
+    );
+    let all_from =
+        |name: &str| (0..4).all(|_| talk(gateway.address(), b"") == format!("{name}bye"));
+    eventually(|| all_from("1"));
+    agents.reload(&patroni(other_host));
+    eventually(|| all_from("2"));
+}
+
+#[test]
 fn every_error_of_the_configuration_is_reported() {
     let text = r#"
 [[listen]]
@@ -438,6 +521,10 @@ tcp = "tcp://10.0.0.1"
 address = "127.0.0.1:0"
 tcp = { respond = "{path}", idle_timeout = "1s" }
 
+[[listen]]
+address = "127.0.0.1:0"
+tcp = { to = "secure", proxy_protocol = "v2" }
+
 [[route]]
 proxy = "db"
 
@@ -447,7 +534,7 @@ servers = "http://10.0.0.1"
 [upstream.db]
 servers = "tcp://10.0.0.1:5432"
 sticky = "a"
-health = { kind = "http" }
+health = { kind = "grpc" }
 
 [upstream.mixed]
 servers = ["tcp://10.0.0.1:5432", "http://10.0.0.1"]
@@ -455,6 +542,13 @@ servers = ["tcp://10.0.0.1:5432", "http://10.0.0.1"]
 [upstream.keyed]
 servers = "tcp://10.0.0.1:5432"
 by = "path"
+
+[upstream.plain]
+servers = "tcp://10.0.0.1:5432"
+tls = { insecure = true }
+
+[upstream.secure]
+servers = "tls://10.0.0.1:5432"
 "#;
     let problems = compiled(text).unwrap_err();
     let shown: Vec<String> = problems
@@ -475,8 +569,10 @@ by = "path"
         "listen[5].tcp.respond: `{path}` is not known of a connection",
         "listen[5].tcp.respond: `idle_timeout` has no effect",
         "upstream.db: `sticky` is for requests",
-        "upstream.db.health.kind: is \"tcp\" for servers of tcp://",
-        "upstream.mixed: servers of http://, tcp:// and udp:// are mixed",
+        "upstream.db.health.kind: is \"tcp\" or \"http\" for servers of tcp://",
+        "upstream.mixed: servers of http://, tcp:// (or tls://) and udp:// are mixed",
+        "upstream.plain: `tls` is for servers of tls://",
+        "listen[6].tcp.proxy_protocol: comes before the first byte",
         "upstream.keyed: `by` is \"source\"",
     ] {
         assert!(shown.contains(part), "{part}\n---\n{shown}");
@@ -499,13 +595,18 @@ tcp = { to = "db", routes = [{ sni = ["a.example", "*.b.example"], alpn = "h2", 
 address = "127.0.0.1:0"
 tcp = { respond = "{client}", addresses = { allow = "10.0.0.0/8" } }
 
+[[listen]]
+address = "127.0.0.1:0"
+tcp = "tls://10.0.0.1:5432"
+
 [upstream.db]
 servers = ["tcp://10.0.0.1:5432", { url = "tcp://db.internal:5432", weight = 2, zone = "a" }]
+tls = { insecure = true, server_name = "db.internal" }
 balance = "maglev"
 by = "source"
 connect_timeout = "1s"
 retry = { retries = 3 }
-health = true
+health = { kind = "http", port = 8008, tls = true, path = "/primary", status = 200 }
 eject = true
 dns = true
 "#;

@@ -317,6 +317,7 @@ udp = "udp://10.0.0.1:53"
 [upstream.dns]
 servers = "udp://10.0.0.1:53"
 health = true
+keep = 1
 tls = { insecure = true }
 "#;
     let problems = compiled(text).unwrap_err();
@@ -331,7 +332,7 @@ tls = { insecure = true }
         "listen[2].udp.flow: unknown key Some(\"did you mean `flows`?\")",
         "listen[3]: `udp` is not for unix:/tmp/x",
         "upstream.dns.health: no datagram is sent to check a server",
-        "upstream.dns: `tls` is for requests",
+        "upstream.dns: `keep` is for requests",
     ] {
         assert!(shown.contains(part), "{part}\n---\n{shown}");
     }

@@ -65,10 +65,19 @@ pub(super) fn upstream(section: &Section<'_>, notes: &mut Notes) -> Option<Upstr
             continue;
         }
         urls.push(url.clone());
-        if has(&with_default, "ssl") {
+        if has(&with_default, "ssl") || has(&with_default, "check-ssl") {
             secure(&with_default, &mut tls, notes);
         }
         if has(&with_default, "check") {
+            if let Some(other) = &checked
+                && after(other, "port") != after(&with_default, "port")
+            {
+                left_out(
+                    server,
+                    "checked servers at ports of their own; checks here use the port of the last server",
+                    notes,
+                );
+            }
             checked = Some(with_default.clone());
         }
         let mut keys = Keys::default();
@@ -193,7 +202,7 @@ fn url(server: &Directive, is_tcp: bool) -> Option<String> {
     let is_secure = has(server, "ssl");
     let scheme = match (is_tcp, is_secure) {
         (true, false) => "tcp",
-        (true, true) => return None,
+        (true, true) => "tls",
         (false, true) => "https",
         (false, false) => "http",
     };
@@ -262,32 +271,44 @@ fn balance(section: &Section<'_>, keys: &mut Keys, notes: &mut Notes) {
     }
 }
 
+/// A field of checks: `hdr` is the argument `at`, its name and its value follow.
+fn field(check: &Directive, at: usize, health: &mut Keys, fields: &mut Keys, notes: &mut Notes) {
+    let (name, value) = (check.argument(at + 1), check.argument(at + 2));
+    if value.contains("%[") {
+        left_out(
+            check,
+            "sent a field with checks whose value it computed",
+            notes,
+        );
+    } else if name.eq_ignore_ascii_case("host") {
+        health.text("host", value);
+    } else if !["connection", "content-length"].contains(&name.to_ascii_lowercase().as_str()) {
+        fields.text(name, value);
+    }
+}
+
 /// `health` by the checks of a server.
 fn health(section: &Section<'_>, server: &Directive, keys: &mut Keys, notes: &mut Notes) {
     let mut health = Keys::default();
-    let http = section.option("httpchk");
-    if let Some(port) = after(server, "port").filter(|_| !section.is_tcp || http.is_some()) {
-        let message =
-            format!("checked servers at port {port}; checks here use the port of the requests");
-        left_out(server, &message, notes);
-    }
-    if let Some(option) = http.filter(|_| section.is_tcp) {
-        left_out(
-            option,
-            "left out servers whose check by HTTP fails, such as replicas of a database: checks of tcp:// servers open a connection alone",
-            notes,
-        );
-    }
-    let http = http.filter(|_| !section.is_tcp);
-    match http {
+    match section.option("httpchk") {
         None => health.text("kind", "tcp"),
         Some(option) => {
+            if section.is_tcp {
+                health.text("kind", "http");
+            }
             let words = option.arguments.get(1..).unwrap_or_default();
             let (method, path) = match words {
                 [] => ("OPTIONS", "/"),
                 [path] => ("OPTIONS", path.as_str()),
-                [method, path, ..] => (method.as_str(), path.as_str()),
+                [method, path, rest @ ..] => {
+                    // As it was written before `http-check send`: HTTP/1.1\r\nHost:\ name
+                    if rest.iter().any(|word| word.contains(':')) {
+                        left_out(option, "sent these fields with checks", notes);
+                    }
+                    (method.as_str(), path.as_str())
+                }
             };
+            let mut fields = Keys::default();
             let mut method = method.to_owned();
             let mut path = path.to_owned();
             for check in section.all("http-check") {
@@ -298,6 +319,11 @@ fn health(section: &Section<'_>, server: &Directive, keys: &mut Keys, notes: &mu
                         }
                         if let Some(given) = after(check, "uri") {
                             given.clone_into(&mut path);
+                        }
+                        for at in 0..check.arguments.len() {
+                            if check.argument(at) == "hdr" {
+                                field(check, at, &mut health, &mut fields, notes);
+                            }
                         }
                     }
                     "expect" => match (check.argument(1), check.argument(2).parse::<u16>()) {
@@ -311,7 +337,20 @@ fn health(section: &Section<'_>, server: &Directive, keys: &mut Keys, notes: &mu
                 health.text("method", &method);
             }
             health.text("path", &path);
+            if !fields.is_empty() {
+                health.set("headers", fields.inline());
+            }
         }
+    }
+    let port = after(server, "port").filter(|it| it.parse::<u16>().is_ok_and(|it| it > 0));
+    if let Some(port) = port {
+        health.set("port", port);
+    }
+    // At a port of their own, checks are in the clear unless it says otherwise.
+    match (has(server, "ssl"), has(server, "check-ssl")) {
+        (false, true) => health.set("tls", "true"),
+        (true, false) if port.is_some() => health.set("tls", "false"),
+        _ => {}
     }
     for (key, option) in [("interval", "inter")] {
         if let Some(value) = after(server, option).and_then(time) {

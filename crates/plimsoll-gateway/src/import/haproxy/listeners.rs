@@ -55,13 +55,21 @@ pub(super) fn tcp(section: &Section<'_>, model: &Model<'_>, head: &mut String, n
     let acls = Acls::of(&section.lines);
     let mut routes = Vec::new();
     let mut proxied = None;
-    let mut target = |name: &str| {
+    let mut target = |name: &str, notes: &mut Notes| {
         let backend = model.backend(name)?;
         if !backend.is_reachable() {
             return None;
         }
         let sends = |word: &str| backend.all("server").any(|it| has(it, word));
-        if sends("send-proxy-v2") {
+        if let Some(server) = backend.all("server").find(|it| has(it, "ssl"))
+            && (sends("send-proxy") || sends("send-proxy-v2"))
+        {
+            left_out(
+                server,
+                "sent a PROXY header before the handshake of TLS",
+                notes,
+            );
+        } else if sends("send-proxy-v2") {
             proxied = Some("v2");
         } else if sends("send-proxy") {
             proxied = Some("v1");
@@ -70,7 +78,7 @@ pub(super) fn tcp(section: &Section<'_>, model: &Model<'_>, head: &mut String, n
     };
     for line in section.all("use_backend") {
         let (words, condition) = acls.split(&line.arguments);
-        let to = words.first().and_then(|name| target(name));
+        let to = words.first().and_then(|name| target(name, notes));
         let names = condition.ok().and_then(|it| it.names());
         match (to, names) {
             (Some(to), Some(names)) => {
@@ -85,8 +93,8 @@ pub(super) fn tcp(section: &Section<'_>, model: &Model<'_>, head: &mut String, n
         }
     }
     let default = match section.last("default_backend") {
-        Some(line) => target(line.argument(0)),
-        None if section.is_listen() => target(section.name()),
+        Some(line) => target(line.argument(0), notes),
+        None if section.is_listen() => target(section.name(), notes),
         None => None,
     };
     if default.is_none() && routes.is_empty() {

@@ -265,8 +265,11 @@ backend shop
 listen database
     bind :5432
     mode tcp
-    option httpchk
-    server a 10.0.0.3:5432 check port 8008
+    option httpchk OPTIONS /primary
+    http-check send hdr Host db.test hdr X-Key a hdr X-Now %[date]
+    http-check expect status 200
+    server a 10.0.0.3:5432 ssl verify none check port 8008
+    server b 10.0.0.4:5432 ssl verify none check port 8009
 ";
     check(
         text,
@@ -277,12 +280,16 @@ listen database
             "cert = \"/etc/ssl/private/a.pem\"",
             "cert = \"/b.pem\"",
             "ca = \"/etc/ssl/certs/inner.pem\"",
-            "health = { kind = \"tcp\" }",
+            "servers = [\"tls://10.0.0.3:5432\", \"tls://10.0.0.4:5432\"]",
+            "tls = { insecure = true }",
+            "health = { kind = \"http\", host = \"db.test\", status = 200, method = \"OPTIONS\", path = \"/primary\", headers = { X-Key = \"a\" }, port = 8009, tls = false }",
         ],
         &[
             "haproxy.cfg:13: stats: left out; HAProxy would have served a page of statistics",
-            "haproxy.cfg:22: option: left out; HAProxy would have left out servers whose check by HTTP fails",
-            "haproxy.cfg:23: server: left out; HAProxy would have checked servers at port 8008",
+            "haproxy.cfg:23: http-check: left out; HAProxy would have sent a field with checks whose value it computed",
+            "haproxy.cfg:25: server: `verify none`: no certificate of this upstream's servers is verified",
+            "haproxy.cfg:26: server: `verify none`: no certificate of this upstream's servers is verified",
+            "haproxy.cfg:26: server: left out; HAProxy would have checked servers at ports of their own",
         ],
     );
 }
@@ -370,7 +377,7 @@ fn tcp_is_of_layer_four() {
 listen db
     mode tcp
     bind :5432
-    server a 10.0.0.1:5432 send-proxy check
+    server a 10.0.0.1:5432 send-proxy check check-ssl verify none
     server b 10.0.0.2:5432 backup
 
 frontend names
@@ -393,10 +400,13 @@ backend two
         &[
             "[[listen]]\naddress = \":5432\"\ntcp = { to = \"db\", proxy_protocol = \"v1\", idle_timeout = \"1m\" }",
             "[[listen]]\naddress = \":443\"\ntcp = { to = \"two\", routes = [{ sni = [\"a.example.org\", \"b.example.org\"], to = \"one\" }, { sni = [\"*.example.net\"], to = \"two\" }], idle_timeout = \"1m\" }",
-            "[upstream.db]\nservers = [\"tcp://10.0.0.1:5432\", { url = \"tcp://10.0.0.2:5432\", backup = true }]\nconnect_timeout = \"5s\"\nhealth = { kind = \"tcp\" }\n",
+            "[upstream.db]\nservers = [\"tcp://10.0.0.1:5432\", { url = \"tcp://10.0.0.2:5432\", backup = true }]\ntls = { insecure = true }\nconnect_timeout = \"5s\"\nhealth = { kind = \"tcp\", tls = true }\n",
             "[upstream.one]",
         ],
-        &["haproxy.cfg:19: use_backend: left out; HAProxy would have sent these connections"],
+        &[
+            "haproxy.cfg:9: server: `verify none`: no certificate of this upstream's servers is verified",
+            "haproxy.cfg:19: use_backend: left out; HAProxy would have sent these connections",
+        ],
     );
 }
 

@@ -123,6 +123,8 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("proxy_pass_request_body", "proxy_pass_request_body off;"),
     ("proxy_http_version", "proxy_http_version 2;"),
     ("proxy_request_buffering", "proxy_request_buffering on;"),
+    ("proxy_buffering", "proxy_buffering on;"),
+    ("proxy_buffers", "proxy_buffers 16 8k;"),
     ("charset_types", "charset utf-8; charset_types text/css;"),
     (
         "proxy_intercept_errors",
@@ -307,7 +309,6 @@ fn what_makes_no_difference_is_read_by_nobody_and_has_a_reason() {
 fn a_value_that_holds_anyway_has_no_note_but_another_one_has() {
     let without = imported(&configuration("", "", ""));
     for (name, same, other) in [
-        ("proxy_buffering", "off", "on"),
         ("fastcgi_buffering", "off", "on"),
         ("client_body_in_file_only", "off", "clean"),
         ("proxy_ssl_server_name", "on", "off"),

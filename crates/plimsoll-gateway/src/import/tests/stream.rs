@@ -42,6 +42,32 @@ fn tcp_udp_and_tls_by_name() {
 }
 
 #[test]
+fn servers_are_reached_over_tls() {
+    check(
+        r"
+        stream {
+            upstream db { server 10.0.0.1:5432; server 10.0.0.2:5432; }
+            server { listen 127.0.0.1:5432; proxy_pass db; proxy_ssl on; }
+            server {
+                listen 127.0.0.1:636; proxy_pass 10.0.0.3:636;
+                proxy_ssl on; proxy_ssl_verify on; proxy_ssl_trusted_certificate /ca.pem; proxy_ssl_name ldap.test;
+            }
+            server { listen 127.0.0.1:25; proxy_pass 10.0.0.4:25; proxy_ssl on; proxy_protocol on; }
+            server { listen 127.0.0.1:54 udp; proxy_pass 10.0.0.5:53; proxy_ssl on; }
+        }
+        ",
+        &[
+            "address = \"127.0.0.1:5432\"\ntcp = { to = \"stream-db\" }\n",
+            "udp = { to = \"udp://10.0.0.5:53\" }\n",
+            "servers = [\"tls://10.0.0.1:5432\", \"tls://10.0.0.2:5432\"]\n",
+            "tls = { insecure = true }\n",
+            "servers = [\"tls://10.0.0.3:636\"]\ntls = { ca = \"/ca.pem\", server_name = \"ldap.test\" }\n",
+        ],
+        &["listen: left out: no PROXY header is sent before a handshake of TLS"],
+    );
+}
+
+#[test]
 fn a_server_returns_a_text_with_what_is_known_of_the_connection() {
     check(
         r#"

@@ -17,23 +17,31 @@ pub(crate) enum ServerScheme {
     Https,
     /// The bytes of connections.
     Tcp,
+    /// The bytes of connections, over TLS.
+    Tls,
 }
 
 impl ServerScheme {
-    pub(crate) const ALL: [Self; 3] = [Self::Http, Self::Https, Self::Tcp];
+    pub(crate) const ALL: [Self; 4] = [Self::Http, Self::Https, Self::Tcp, Self::Tls];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Http => "http",
             Self::Https => "https",
             Self::Tcp => "tcp",
+            Self::Tls => "tls",
         }
+    }
+
+    /// Whether connections begin with a handshake of TLS.
+    pub(crate) const fn is_tls(self) -> bool {
+        matches!(self, Self::Https | Self::Tls)
     }
 
     pub(crate) const fn transport(self) -> Transport {
         match self {
             Self::Http | Self::Https => Transport::Http,
-            Self::Tcp => Transport::Tcp,
+            Self::Tcp | Self::Tls => Transport::Tcp,
         }
     }
 
@@ -50,7 +58,7 @@ impl ServerScheme {
         if host.is_empty() || host.contains(['/', '@', '?', '#', '\\']) {
             return None;
         }
-        let scheme = if self == Self::Https { "https" } else { "http" };
+        let scheme = if self.is_tls() { "https" } else { "http" };
         let endpoint = Endpoint::parse(&format!("{scheme}://{host}:{port}")).ok()?;
         (endpoint.port() == port).then(|| ServerPlan::new(self.transport(), endpoint))
     }
@@ -72,6 +80,7 @@ mod tests {
             (ServerScheme::Http, "10.0.0.1", Some("http://10.0.0.1:81")),
             (ServerScheme::Https, "fd00::1", Some("https://[fd00::1]:81")),
             (ServerScheme::Tcp, "db.test", Some("tcp://db.test:81")),
+            (ServerScheme::Tls, "db.test", Some("tls://db.test:81")),
             (ServerScheme::Http, "a@b", None),
             (ServerScheme::Http, "a/b", None),
             (ServerScheme::Http, "a:1", None),
