@@ -15,9 +15,11 @@ pub(super) fn is_not_modified(request: &HeaderMap, stored: &HeaderMap) -> bool {
         let mut tags = values.flat_map(|value| tags(value.as_bytes()));
         return tags.any(|tag| tag == b"*" || Some(opaque(tag)) == stored);
     }
-    let since = date(request, &IF_MODIFIED_SINCE);
+    let Some(since) = date(request, &IF_MODIFIED_SINCE) else {
+        return false;
+    };
     let modified = date(stored, &LAST_MODIFIED).or_else(|| date(stored, &DATE));
-    matches!((since, modified), (Some(since), Some(modified)) if modified <= since)
+    modified.is_some_and(|modified| modified <= since)
 }
 
 /// The part that a request for one range of bytes is for.

@@ -20,6 +20,8 @@ pub(super) struct Entry {
     pub(super) times: Times,
     directives: Directives,
     lifetime: Duration,
+    /// Its age when it was received.
+    initial_age: Duration,
     /// The fields that `Vary` names, as the server saw them.
     selecting: Selecting,
 }
@@ -80,6 +82,7 @@ impl Entry {
         let selecting = selecting(seen, &fields)?;
         Some(Self {
             status,
+            initial_age: freshness::initial_age(&fields, times),
             fields,
             content,
             times,
@@ -102,6 +105,7 @@ impl Entry {
         Self {
             status,
             directives: Directives::of_response(&fields),
+            initial_age: freshness::initial_age(&fields, times),
             fields,
             content,
             times,
@@ -127,8 +131,10 @@ impl Entry {
         is_selected_by(&self.selecting, seen)
     }
 
+    /// Its age at `now` (section 4.2.3).
     pub(super) fn age(&self, now: SystemTime) -> Duration {
-        freshness::age(&self.fields, self.times, now)
+        let resident = now.duration_since(self.times.received).unwrap_or_default();
+        self.initial_age.saturating_add(resident)
     }
 
     /// Permitted use for a request.

@@ -18,14 +18,13 @@ pub(super) struct Times {
 /// The longest lifetime that is guessed.
 const MOST_GUESSED: Duration = Duration::from_hours(24);
 
-/// The age of a response at `now` (section 4.2.3).
-pub(super) fn age(fields: &HeaderMap, times: Times, now: SystemTime) -> Duration {
+/// The age of a response when it was received (section 4.2.3: `corrected_initial_age`).
+pub(super) fn initial_age(fields: &HeaderMap, times: Times) -> Duration {
     let since = |from: SystemTime, to: SystemTime| to.duration_since(from).unwrap_or_default();
     let apparent = date(fields, &DATE).map_or(Duration::ZERO, |date| since(date, times.received));
     let delay = since(times.requested, times.received);
     let corrected = age_value(fields).saturating_add(delay);
-    let resident = since(times.received, now);
-    apparent.max(corrected).saturating_add(resident)
+    apparent.max(corrected)
 }
 
 /// The first valid `Age`; of a list the first number (section 5.1).
@@ -187,14 +186,14 @@ mod tests {
             requested: at(0),
             received: at(2),
         };
-        let age = |pairs: &[(HeaderName, &str)]| age(&fields(pairs), times, at(10)).as_secs();
-        assert_eq!(age(&[]), 10);
-        assert_eq!(age(&[(AGE, "30")]), 40);
-        assert_eq!(age(&[(AGE, "30, 40")]), 40);
-        assert_eq!(age(&[(AGE, "x")]), 10);
-        assert_eq!(age(&[(AGE, "-1")]), 10);
-        assert_eq!(age(&[(DATE, "Sun, 06 Nov 1994 08:48:39 GMT")]), 68);
+        let age = |pairs: &[(HeaderName, &str)]| initial_age(&fields(pairs), times).as_secs();
+        assert_eq!(age(&[]), 2);
+        assert_eq!(age(&[(AGE, "30")]), 32);
+        assert_eq!(age(&[(AGE, "30, 40")]), 32);
+        assert_eq!(age(&[(AGE, "x")]), 2);
+        assert_eq!(age(&[(AGE, "-1")]), 2);
+        assert_eq!(age(&[(DATE, "Sun, 06 Nov 1994 08:48:39 GMT")]), 60);
         // A clock that is ahead does not make it younger.
-        assert_eq!(age(&[(DATE, "Sun, 06 Nov 1994 09:49:37 GMT")]), 10);
+        assert_eq!(age(&[(DATE, "Sun, 06 Nov 1994 09:49:37 GMT")]), 2);
     }
 }

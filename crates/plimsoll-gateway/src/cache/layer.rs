@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use http::header::{
     AGE, AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_LOCATION, CONTENT_RANGE, DATE, ETAG,
-    EXPIRES, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, LOCATION,
-    RANGE, VARY,
+    EXPIRES, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, LAST_MODIFIED,
+    LOCATION, PRAGMA, RANGE, VARY,
 };
 use http::{HeaderMap, StatusCode};
 use http_body::Body as _;
@@ -489,9 +489,20 @@ impl Fetching {
     }
 }
 
+/// Fields of requests that a cache goes by.
+const READ: [HeaderName; 7] = [
+    AUTHORIZATION,
+    CACHE_CONTROL,
+    IF_MODIFIED_SINCE,
+    IF_NONE_MATCH,
+    IF_RANGE,
+    PRAGMA,
+    RANGE,
+];
+
 impl Lookup {
     fn new(request: &Request<'_>, layer: &Layer) -> Self {
-        let mut fields = request.field_list().into_map();
+        let mut fields = request.fields_named(&READ);
         if request.has_claims() {
             // A token that the server does not get is credentials all the same (RFC 9111, section 3.5).
             let entry = fields.entry(AUTHORIZATION);
@@ -603,6 +614,9 @@ fn passed(answer: Answer, detail: &'static str) -> Answer {
 }
 
 fn cache_status(detail: &str, is_stored: bool) -> HeaderValue {
+    if detail == "hit" && !is_stored {
+        return HeaderValue::from_static("plimsoll; hit");
+    }
     let stored = if is_stored { "; stored" } else { "" };
     HeaderValue::from_str(&format!("plimsoll; {detail}{stored}"))
         .unwrap_or(HeaderValue::from_static("plimsoll"))

@@ -216,3 +216,41 @@ fn long_content_is_sent_from_its_file() {
     eventually(|| event(&second, "disk_stored") == 1);
     assert_eq!(files(directory.path()).len(), 1);
 }
+
+#[test]
+fn a_file_that_changes_is_not_sent_once_more() {
+    let content = "0123456789".repeat(400);
+    let directory = tempfile::tempdir().unwrap();
+    let origin = Served::routes(&format!(
+        "[[route]]\nrespond = {{ body = \"{content}\", headers = {{ cache-control = \"max-age=600\" }} }}\n"
+    ));
+    // Nothing has room in memory, so each hit is read from the file.
+    let served = Served::new(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
+         [[route]]\nproxy = {{ to = \"{}\", cache = {{ size = \"1KiB\", disk = {{ dir = \"{}\" }} }} }}\n",
+        origin.url(),
+        directory.path().display()
+    ));
+    let status = || {
+        let received = get(served.address(), "/");
+        assert_eq!(received.text(), content);
+        received.field("cache-status").unwrap().to_owned()
+    };
+    status();
+    eventually(|| event(&served, "disk_stored") == 1);
+    for hits in 1..4 {
+        assert_eq!(status(), "plimsoll; hit");
+        assert_eq!(event(&served, "disk_hit"), hits);
+    }
+    let file = files(directory.path()).remove(0);
+    let mut changed = fs::read(&file).unwrap();
+    let middle = changed.len() / 2;
+    changed[middle] ^= 1;
+    fs::write(&file, changed).unwrap();
+    let written = fs::metadata(&file).unwrap().modified().unwrap();
+    let later = written + std::time::Duration::from_secs(1);
+    let opened = fs::File::options().write(true).open(&file).unwrap();
+    opened.set_modified(later).unwrap();
+    assert_eq!(status(), "plimsoll; fwd=uri-miss; stored");
+    assert_eq!(event(&served, "disk_damaged"), 1);
+}

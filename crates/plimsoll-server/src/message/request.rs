@@ -555,6 +555,23 @@ impl<'a> Request<'a> {
         fields.collect()
     }
 
+    /// The fields with one of these names, in their order: for those who read few, which most requests have none of.
+    pub fn fields_named(&self, names: &[HeaderName]) -> HeaderMap {
+        let mut found = HeaderMap::new();
+        for field in self.fields.marked() {
+            let own = field.name.as_bytes();
+            let name = names
+                .iter()
+                .find(|name| own.eq_ignore_ascii_case(name.as_str().as_bytes()));
+            if let Some(name) = name
+                && let Ok(value) = HeaderValue::from_bytes(field.value)
+            {
+                found.append(name.clone(), value);
+            }
+        }
+        found
+    }
+
     /// The values of the fields of that name, whatever its case, in their order.
     pub fn values(&self, name: &str) -> impl Iterator<Item = &'a [u8]> {
         let fields = self.fields.marked();
