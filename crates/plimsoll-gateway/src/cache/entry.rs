@@ -2,14 +2,20 @@
 
 use std::time::{Duration, SystemTime};
 
-use http::header::{AUTHORIZATION, HeaderName, HeaderValue, SET_COOKIE, TRAILER, VARY};
+use http::header::{
+    AGE, AUTHORIZATION, CONTENT_LENGTH, HeaderName, HeaderValue, SET_COOKIE, TRAILER, UPGRADE, VARY,
+};
 use http::{HeaderMap, StatusCode};
+use plimsoll_model::FieldClass;
 use plimsoll_wire::http::FieldList;
 
 use super::content::Content;
 use super::directives::Directives;
 use super::freshness::{self, Times};
 use super::lifetimes::Lifetimes;
+
+/// What a cache has done (RFC 9211).
+pub(super) const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
 
 /// A response that is kept for later requests.
 #[derive(Debug)]
@@ -24,6 +30,8 @@ pub(super) struct Entry {
     initial_age: Duration,
     /// The fields that `Vary` names, as the server saw them.
     selecting: Selecting,
+    /// Its fields as clients get them, but for those that a cache sets for each of them.
+    sent: FieldList,
 }
 
 /// The fields by which a response is selected, with their values in normal form.
@@ -82,6 +90,7 @@ impl Entry {
         let selecting = selecting(seen, &fields)?;
         Some(Self {
             status,
+            sent: sent(&fields),
             initial_age: freshness::initial_age(&fields, times),
             fields,
             content,
@@ -106,6 +115,7 @@ impl Entry {
             status,
             directives: Directives::of_response(&fields),
             initial_age: freshness::initial_age(&fields, times),
+            sent: sent(&fields),
             fields,
             content,
             times,
@@ -202,11 +212,17 @@ impl Entry {
                 }
             }
         }
-        if !update.contains_key(http::header::AGE) {
-            fields.remove(http::header::AGE);
+        if !update.contains_key(AGE) {
+            fields.remove(AGE);
         }
         let content = self.content.clone();
         Self::new(request, self.status, fields, content, times, defaults)
+    }
+
+    /// Its fields as clients get them, but for those that are other ones for each of them: `Age`, `Cache-Status` and those
+    /// of connections.
+    pub(super) fn sent(&self) -> &FieldList {
+        &self.sent
     }
 
     /// Bytes that it takes.
@@ -214,7 +230,7 @@ impl Entry {
         const FIELD: usize = 64;
         let fields = self.fields.iter();
         let fields: usize = fields
-            .map(|(name, value)| name.as_str().len() + value.len() + FIELD)
+            .map(|(name, value)| 2 * (name.as_str().len() + value.len()) + FIELD)
             .sum();
         let selecting: usize = self
             .selecting
@@ -224,6 +240,17 @@ impl Entry {
             .sum();
         size_of::<Self>() + fields + selecting + self.content.in_memory()
     }
+}
+
+fn sent(fields: &HeaderMap) -> FieldList {
+    let is_sent = |name: &HeaderName| {
+        let class = FieldClass::from_name(name.as_str().as_bytes());
+        let is_of_connection = class.is_connection_specific() && name != UPGRADE;
+        !is_of_connection && ![AGE, CACHE_STATUS, CONTENT_LENGTH].contains(name)
+    };
+    let sent = fields.iter().filter(|(name, _)| is_sent(name));
+    sent.map(|(name, value)| (name.as_str(), value.as_bytes()))
+        .collect()
 }
 
 /// The same by the fields alone.

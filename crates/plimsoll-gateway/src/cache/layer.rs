@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::header::{
-    AGE, AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_LOCATION, CONTENT_RANGE, DATE, ETAG,
-    EXPIRES, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, LAST_MODIFIED,
-    LOCATION, PRAGMA, RANGE, VARY,
+    AGE, AUTHORIZATION, CACHE_CONTROL, CONTENT_LOCATION, CONTENT_RANGE, DATE, ETAG, EXPIRES,
+    HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, LAST_MODIFIED, LOCATION,
+    PRAGMA, RANGE, VARY,
 };
 use http::{HeaderMap, StatusCode};
 use http_body::Body as _;
@@ -25,15 +25,12 @@ use super::condition::{self, Part};
 use super::content::Content;
 use super::directives::Directives;
 use super::disk::{Disk, OnDisk};
-use super::entry::{self, Entry, Use};
+use super::entry::{self, CACHE_STATUS, Entry, Use};
 use super::freshness::Times;
 use super::plan::CachePlan;
 use super::store::{Counts, Flight, Found, Key, Turn};
 use super::url_key::{key, origin, same_origin, with_own};
 use crate::forward::Forward;
-
-/// RFC 9211.
-const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
 
 /// How long a request waits for another one that fetches the same response.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -541,9 +538,10 @@ impl Lookup {
         let age = HeaderValue::from(entry.age(now).as_secs());
         let cache_status = cache_status(status, false);
         let with = |response: Response| {
+            // Those that were stored are not among the others.
             let response = response
-                .with_field_set(AGE, age.clone())
-                .with_field_set(CACHE_STATUS, cache_status.clone());
+                .with_field(AGE, age.clone())
+                .with_field(CACHE_STATUS, cache_status.clone());
             if self.is_relaying {
                 response.relayed()
             } else {
@@ -594,17 +592,19 @@ impl Lookup {
                 )
             }
         };
-        let mut fields = entry.fields.clone();
-        if let Some(range) = range.and_then(|text| HeaderValue::from_str(&text).ok()) {
-            fields.insert(CONTENT_RANGE, range);
-        }
-        fields.remove(CONTENT_LENGTH);
         let body = if self.is_head {
             ResponseBody::Announced(length as u64)
         } else {
             content.into_body()
         };
-        with(Response::new(status).with_field_map(fields).with_body(body))
+        let response = Response::new(status)
+            .with_end_to_end_fields(entry.sent().clone())
+            .with_body(body);
+        let range = range.and_then(|text| HeaderValue::from_str(&text).ok());
+        with(match range {
+            Some(range) => response.with_field_set(CONTENT_RANGE, range),
+            None => response,
+        })
     }
 }
 
