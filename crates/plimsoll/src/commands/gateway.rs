@@ -22,7 +22,7 @@ pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<GatewayCommand>,
 
-    /// Forward to this server: `http://10.0.0.1:8080`, `https://…`, `unix:/run/app.sock`, `tcp://…` with --tcp, `udp://…` with --udp and --quic; repeatable
+    /// Forward to this server: `http://10.0.0.1:8080`, `https://…`, `unix:/run/app.sock`, `tcp://…` or `tls://…` with --tcp, `udp://…` with --udp and --quic; repeatable
     #[arg(long, value_name = "URL", required = true)]
     to: Vec<String>,
 
@@ -31,11 +31,11 @@ pub(crate) struct Args {
     tcp: Option<SocketAddr>,
 
     /// Forward the datagrams to this address instead of HTTP requests
-    #[arg(long, value_name = "ADDR", value_parser = listen_address, conflicts_with_all = ONLY_HTTP, conflicts_with = "tcp")]
+    #[arg(long, value_name = "ADDR", value_parser = listen_address, conflicts_with_all = ONLY_HTTP, conflicts_with_all = ONLY_TLS, conflicts_with = "tcp")]
     udp: Option<SocketAddr>,
 
     /// Forward the QUIC connections to this address, without decrypting them, instead of HTTP requests
-    #[arg(long, value_name = "ADDR", value_parser = listen_address, conflicts_with_all = ONLY_HTTP, conflicts_with_all = ["tcp", "udp"])]
+    #[arg(long, value_name = "ADDR", value_parser = listen_address, conflicts_with_all = ONLY_HTTP, conflicts_with_all = ONLY_TLS, conflicts_with_all = ["tcp", "udp"])]
     quic: Option<SocketAddr>,
 
     #[command(flatten)]
@@ -46,7 +46,7 @@ pub(crate) struct Args {
 }
 
 /// Flags that say something of requests, or of how a listener for them is encrypted.
-const ONLY_HTTP: [&str; 15] = [
+const ONLY_HTTP: [&str; 13] = [
     "listen",
     "port",
     "tls",
@@ -59,10 +59,11 @@ const ONLY_HTTP: [&str; 15] = [
     "upstream_http2",
     "host",
     "cache",
-    "cacert",
-    "insecure",
     "response_timeout",
 ];
+
+/// Flags that say something of TLS to servers, which datagrams are not sent over.
+const ONLY_TLS: [&str; 2] = ["cacert", "insecure"];
 
 #[derive(Debug, clap::Subcommand)]
 enum GatewayCommand {
@@ -104,11 +105,11 @@ struct UpstreamArgs {
     #[arg(long)]
     cache: bool,
 
-    /// Trust the certificates of this file (PEM) for https:// servers, and no others
+    /// Trust the certificates of this file (PEM) for https:// and tls:// servers, and no others
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     cacert: Option<PathBuf>,
 
-    /// Accept every certificate of https:// servers
+    /// Accept every certificate of https:// and tls:// servers
     #[arg(short = 'k', long)]
     insecure: bool,
 

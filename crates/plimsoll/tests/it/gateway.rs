@@ -339,3 +339,16 @@ fn a_server_is_drained_and_a_cache_is_emptied_on_the_admin_page() {
     eventually(|| browser.evaluate(&cell("state")) == "healthy");
     assert!(browser.complaints().is_empty());
 }
+
+#[test]
+fn clients_in_the_clear_reach_a_server_over_tls() {
+    let files = MaterialFiles::new();
+    let text = "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = { self_signed = true }\n[[route]]\nrespond = { body = \"hello\" }\n";
+    let file = files.write("secure.toml", text);
+    let secure = Served::start(&["up", &file.to_string_lossy()]);
+    let server = secure.url.replace("https://", "tls://");
+    let server = server.trim_end_matches('/');
+    let gateway = Served::start(&["gateway", "--tcp", "127.0.0.1:0", "-k", "--to", server]);
+    let (_, address) = gateway.url.trim_end_matches('/').split_once("://").unwrap();
+    assert_eq!(get(address, "/"), "hello");
+}
