@@ -46,6 +46,7 @@ const OF_REWRITES: &[Level] = &[Level::Server, Level::Location];
 /// Names with the levels at which translators read them. The table of tests has an example for each.
 pub(super) const READ: &[(&str, &[Level])] = &[
     ("http", &[Level::Main]),
+    ("worker_shutdown_timeout", &[Level::Main]),
     ("server", HTTP),
     ("upstream", HTTP),
     ("map", HTTP),
@@ -59,6 +60,7 @@ pub(super) const READ: &[(&str, &[Level])] = &[
     ("listen", SERVER),
     ("server_name", SERVER),
     ("ssl", SERVER),
+    ("http2", OF_SERVERS),
     ("ssl_certificate", OF_SERVERS),
     ("ssl_certificate_key", OF_SERVERS),
     ("ssl_verify_client", OF_SERVERS),
@@ -266,10 +268,6 @@ pub(super) const HARMLESS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "applications are sent content of known length as it comes, and get all of it in either case",
-        &["fastcgi_request_buffering", "uwsgi_request_buffering"],
-    ),
-    (
         "browsers that it is for are gone",
         &["msie_padding", "msie_refresh"],
     ),
@@ -289,7 +287,7 @@ pub(super) const HARMLESS: &[(&str, &[&str])] = &[
     ),
     (
         "all versions of HTTP are spoken, by clients that want them",
-        &["http2", "http3"],
+        &["http3"],
     ),
     (
         "how packets of QUIC are sent, and which connection IDs they have, does not change responses",
@@ -367,6 +365,8 @@ pub(super) fn is_as_here(directive: &Directive) -> bool {
         | "quic_retry"
         | "recursive_error_pages"
         | "server_name_in_redirect" => values.all(|it| it == "off"),
+        // Applications get all of the content in either case.
+        "fastcgi_request_buffering" | "uwsgi_request_buffering" => values.all(|it| it == "on"),
         "proxy_ssl_server_name"
         | "grpc_ssl_server_name"
         | "proxy_cache_lock"

@@ -1,5 +1,7 @@
 //! Limits of `http`, which become `[limits]` of all listeners.
 
+use std::fmt::Write as _;
+
 use plimsoll_model::document::toml_string;
 
 use super::Notes;
@@ -22,6 +24,23 @@ const TIMEOUTS: [(&str, &str); 4] = [
     ("send_timeout", "write_timeout"),
     ("keepalive_timeout", "idle_timeout"),
 ];
+
+/// Writes `drain`, which is above all tables, by `worker_shutdown_timeout`.
+pub(super) fn write_drain(directives: &[Directive], out: &mut String, notes: &mut Notes) {
+    let Some(directive) = Scope::new(directives).last("worker_shutdown_timeout") else {
+        return;
+    };
+    match duration(directive.argument(0)) {
+        Some(time) => {
+            writeln!(out, "drain = {}", toml_string(&time)).ok();
+            notes.add(
+                directive,
+                "it is the time for connections at the end of the process, and a reload ends none; nginx would end those that were there before a reload after it",
+            );
+        }
+        None => notes.add(directive, "left out: it is not a time"),
+    }
+}
 
 /// Writes the table `[limits]`, if anything differs from the defaults.
 pub(super) fn write(outer: &[Directive], out: &mut String, notes: &mut Notes) {

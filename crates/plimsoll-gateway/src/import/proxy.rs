@@ -20,6 +20,7 @@ use super::scope::Scope;
 use super::shares::mirrored;
 use super::toml::Keys;
 use super::upstreams::{Upstreams, bytes, duration, is_server, size};
+use crate::forward::Upgrades;
 
 /// The action `proxy` of a route, and what belongs to its upstream.
 pub(super) fn proxy(
@@ -414,6 +415,8 @@ pub(super) fn tls_to_servers(scope: &Scope<'_>, is_used: bool, notes: &mut Notes
     let name = name.or_else(|| scope.last("grpc_ssl_name"));
     let identity = scope.last("proxy_ssl_certificate");
     let identity = identity.zip(scope.last("proxy_ssl_certificate_key"));
+    // An empty one takes back that of a block around it.
+    let identity = identity.filter(|(file, _)| !file.argument(0).is_empty());
     let mut tls = Keys::default();
     if !is_used {
         return tls;
@@ -537,6 +540,9 @@ fn headers(
             ("x-forwarded-for" | "x-forwarded-proto" | "x-forwarded-host", _) => forwarded = "x",
             // nginx then forwards any protocol that a client names.
             ("upgrade", "$http_upgrade") => keys.text("upgrades", "any"),
+            ("upgrade", name) if is_upgrade(name) => {
+                keys.set("upgrades", format!("[{}]", toml_string(name)));
+            }
             // WebSockets are upgraded to without these, and connections are kept.
             ("connection" | "upgrade" | "accept-encoding", _)
                 if value.is_empty()
@@ -566,6 +572,11 @@ fn headers(
     if !set.is_empty() {
         keys.set("headers", set.inline());
     }
+}
+
+/// Whether a route may let connections be upgraded to a protocol.
+fn is_upgrade(name: &str) -> bool {
+    Upgrades::is_name(name) && !Upgrades::carries_requests(name) && !name.contains('$')
 }
 
 /// One `proxy_set_header`: servers never receive the field as the client sent it, so a value that cannot be kept removes it.

@@ -62,6 +62,13 @@ fn all(
     for directive in scope.all(name) {
         match limit(directive) {
             Ok(mut limit) => {
+                let zone = zone_name(directive);
+                if limited(scope.outermost().innermost(), name, zone, false, false) > 1 {
+                    notes.add(
+                        directive,
+                        format!("each location counts by itself; nginx would count all of the zone `{zone}` together"),
+                    );
+                }
                 limit.set("status", status.to_string());
                 limits.push(limit.inline());
             }
@@ -69,6 +76,35 @@ fn all(
         }
     }
     limits
+}
+
+/// The zone that a `limit_req` or `limit_conn` counts in.
+fn zone_name(directive: &Directive) -> &str {
+    directive
+        .parameter("zone=")
+        .unwrap_or_else(|| directive.argument(0))
+}
+
+/// How many places that respond within a block a limit by that zone holds at; what a place returns by itself is not limited.
+///
+/// - `name`: `limit_req` or `limit_conn`.
+/// - `inherited`: it holds around the block.
+/// - `is_place`: the block itself responds.
+fn limited(block: &[Directive], name: &str, zone: &str, inherited: bool, is_place: bool) -> usize {
+    let mut own = block.iter().filter(|it| it.name == name).peekable();
+    let holds = match own.peek() {
+        Some(_) => own.any(|it| zone_name(it) == zone),
+        None => inherited,
+    };
+    let within = block.iter().filter_map(|it| {
+        let is_place = match it.name.as_str() {
+            "location" => it.last("return").is_none(),
+            "server" => it.last("location").is_none(),
+            _ => return None,
+        };
+        Some(limited(&it.block, name, zone, holds, is_place))
+    });
+    within.sum::<usize>() + usize::from(holds && is_place)
 }
 
 /// `limit_rate` with `limit_rate_after`.

@@ -131,6 +131,14 @@ const OF_HTTP: &[(&str, &str)] = &[
         "nginx would put its own pages in place of the server's errors: write `intercept_errors` and `on_status`",
     ),
     (
+        "fastcgi_request_buffering",
+        "content of unknown length is read before an application gets it; nginx would pass it on as it comes",
+    ),
+    (
+        "uwsgi_request_buffering",
+        "content of unknown length is read before an application gets it; nginx would pass it on as it comes",
+    ),
+    (
         "*_buffering",
         "responses are sent on as they come; nginx would take them off the server first",
     ),
@@ -583,8 +591,12 @@ const OF_STREAM: &[(&str, &str)] = &[
         "a connection stays at a server that is taken out; nginx would close it",
     ),
     (
-        "proxy_ssl*",
-        "servers are reached without TLS; nginx would use this for it",
+        "proxy_ssl_alpn",
+        "no protocols are offered to servers; nginx would offer these",
+    ),
+    (
+        "proxy_ssl_certificate_cache",
+        "certificates do not depend on the connection; nginx would keep those that do for this long",
     ),
     (
         "limit_conn",
@@ -688,6 +700,7 @@ mod tests {
         assert_eq!(of_http("frobnicate"), "left out: there is no counterpart");
         assert!(of_stream("access_log").contains("JSON line"));
         assert!(of_stream("ssl_protocols").contains("TLS 1.2"));
+        assert!(of_stream("proxy_ssl_password_file").contains("store the key without a password"));
     }
 
     #[test]

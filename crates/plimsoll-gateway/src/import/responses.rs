@@ -57,7 +57,7 @@ const CHARSET_TYPES: [&str; 5] = [
 
 /// How much content is read ahead, if something that holds here names `$request_body`. nginx has its value where it reads the
 /// content whole, in memory.
-fn content_read(scope: &Scope<'_>) -> Option<String> {
+fn content_read(scope: &Scope<'_>, notes: &mut Notes) -> Option<String> {
     fn is_named(directive: &Directive) -> bool {
         let name = "request_body";
         let mut arguments = directive.arguments.iter();
@@ -73,6 +73,15 @@ fn content_read(scope: &Scope<'_>) -> Option<String> {
         is_it && scope.is(&format!("{it}_request_buffering"), "off")
     });
     if is_streamed {
+        // Formats and maps are defined for whoever uses them.
+        let others = ["server", "location", "log_format", "map"];
+        let naming = scope.find(|it| !others.contains(&it.name.as_str()) && is_named(it));
+        if let Some(naming) = naming {
+            notes.add(
+                naming,
+                "`$request_body` is empty where content is forwarded as it comes; nginx would have what fits one buffer",
+            );
+        }
         return None;
     }
     let given = scope.last("client_body_buffer_size");
@@ -195,11 +204,14 @@ fn lifetime(text: &str) -> Option<String> {
 /// Layers of the route.
 pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) {
     logs::choose(scope, keys);
-    if let Some(most) = content_read(scope).filter(|_| keys.get("proxy").is_some()) {
+    if keys.get("proxy").is_some()
+        && let Some(most) = content_read(scope, notes)
+    {
         keys.text("read_content", &most);
     }
     let mut added: Vec<(String, Vec<String>)> = Vec::new();
     let mut always: Vec<(String, Vec<String>)> = Vec::new();
+    let mut replaced = Replaced::default();
     // nginx adds fields to errors by `always` alone, and never by `expires`.
     let lifetime = lifetime_of(scope);
     let mut given = scope.all("add_header").into_iter();
@@ -222,6 +234,10 @@ pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) 
         };
         // Clients take blanks at the end of a value for none.
         let value = value.trim_end();
+        if REPLACED.iter().any(|it| it.eq_ignore_ascii_case(name)) {
+            replaced.put(name, value);
+            continue;
+        }
         if value.is_empty() {
             continue;
         }
@@ -246,6 +262,7 @@ pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) 
     let hidden = hidden.iter().map(|it| it.argument(0));
     let hidden: Vec<_> = hidden
         .filter(|it| is_field(it, ""))
+        .chain(replaced.removed.iter().map(String::as_str))
         .map(toml_string)
         .collect();
     // `proxy_redirect` has come before.
@@ -276,9 +293,13 @@ pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) 
     let in_place =
         in_place.flat_map(|(_, values)| values.iter().map(|it| it.trim_matches('"').to_owned()));
     let directives: Vec<_> = lifetime.clone().into_iter().chain(in_place).collect();
+    let mut set = replaced.set;
     if !directives.is_empty() {
-        let value = toml_string(&directives.join(", "));
-        rules.set("set", format!("{{ Cache-Control = {value} }}"));
+        set.text("Cache-Control", &directives.join(", "));
+    }
+    let is_any_set = !set.is_empty();
+    if is_any_set {
+        rules.set("set", set.inline());
     }
     let others = added.iter().filter(|(name, _)| !is_in_place(name));
     for (key, fields) in [("add", fields_of(others)), ("always", fields_of(&always))] {
@@ -286,7 +307,7 @@ pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) 
             rules.set(key, fields.inline());
         }
     }
-    let is_any_given = !added.is_empty() || !directives.is_empty();
+    let is_any_given = !added.is_empty() || is_any_set;
     if is_any_given && !is_for_errors {
         rules.set("errors", "false");
     }
@@ -307,6 +328,27 @@ pub(super) fn middleware(scope: &Scope<'_>, keys: &mut Keys, notes: &mut Notes) 
     }
     if scope.is("gzip", "on") {
         keys.set("compress", compressed(scope, notes));
+    }
+}
+
+/// Fields that `add_header` replaces: a response has one of each.
+const REPLACED: [&str; 2] = ["last-modified", "etag"];
+
+/// What becomes of such fields.
+#[derive(Default)]
+struct Replaced {
+    set: Keys,
+    /// Those with an empty value.
+    removed: Vec<String>,
+}
+
+impl Replaced {
+    fn put(&mut self, name: &str, value: &str) {
+        if value.is_empty() {
+            self.removed.push(name.to_owned());
+        } else {
+            self.set.text(name, value);
+        }
     }
 }
 

@@ -51,6 +51,15 @@ impl Listener {
         named.or(self.servers.first()).map(|(number, _)| *number)
     }
 
+    /// All of its servers turn HTTP/2 off.
+    fn is_without_http2(&self, servers: &[Server<'_>]) -> bool {
+        let is_off = |(number, _): &(usize, bool)| {
+            let server = servers.get(*number);
+            server.is_some_and(|it| it.without_http2.is_some())
+        };
+        self.servers.iter().all(is_off)
+    }
+
     /// It leads every client to `https`.
     fn is_redirect(&self) -> bool {
         !self.is_tls && !self.servers.is_empty() && self.others == 0
@@ -69,6 +78,8 @@ struct Server<'a> {
     is_closing_others: bool,
     is_https_redirect: bool,
     client_certificates: Option<ClientCertificates>,
+    /// The directive that turns HTTP/2 off.
+    without_http2: Option<&'a Directive>,
     /// Hosts for which an `if` returns something else.
     returning: Vec<(&'a str, &'a Directive)>,
     /// What an `if` returns for all hosts but these.
@@ -129,6 +140,16 @@ pub(super) fn translate(directives: &[Directive], notes: &mut Notes) -> Translat
     let servers = blocks
         .map(|(number, it)| server(number, it, outer, real_ip.as_ref(), &mut listeners, notes));
     let servers: Vec<_> = servers.collect();
+    for server in &servers {
+        let mut own = server.listeners.iter().filter_map(|it| listeners.get(it));
+        let is_spoken = own.any(|it| !it.is_without_http2(&servers));
+        if let Some(off) = server.without_http2.filter(|_| is_spoken) {
+            notes.add(
+                off,
+                "left out: another server of the listener speaks HTTP/2, so all of them do; nginx would refuse it for this one",
+            );
+        }
+    }
     let mut written = Written {
         listeners: &listeners,
         servers: &servers,
@@ -162,11 +183,12 @@ pub(super) fn translate(directives: &[Directive], notes: &mut Notes) -> Translat
         })
         .collect();
     let mut limits = String::new();
+    limits::write_drain(directives, &mut limits, notes);
     limits::write(outer, &mut limits, notes);
     logs::write(outer, &mut limits, notes);
     maps::write(outer, &mut limits, notes);
     write_listeners(
-        &listeners,
+        (&listeners, &servers),
         &named,
         real_ip.as_ref(),
         &allows_underscores,
@@ -214,6 +236,7 @@ fn server<'a>(
         is_closing_others: false,
         is_https_redirect: is_https_redirect(directive),
         client_certificates: None,
+        without_http2: None,
         returning: Vec::new(),
         excepting: None,
     };
@@ -222,6 +245,9 @@ fn server<'a>(
     let certificates = certificates(&scope, notes);
     server.client_certificates = ClientCertificates::of_server(&scope, notes);
     let mut listens: Vec<_> = directive.all("listen").collect();
+    let is_on = |it: &&Directive| it.arguments.iter().any(|flag| flag == "http2");
+    let without_http2 = scope.last("http2").filter(|it| it.argument(0) == "off");
+    server.without_http2 = without_http2.filter(|_| !listens.iter().any(is_on));
     let default = Directive {
         name: "listen".to_owned(),
         arguments: vec!["80".to_owned()],
@@ -408,7 +434,7 @@ pub(super) fn address(text: &str) -> Option<String> {
 
 /// - `allows_underscores`: whether each server lets fields with `_` pass. That of the default server counts.
 fn write_listeners(
-    listeners: &BTreeMap<String, Listener>,
+    (listeners, servers): (&BTreeMap<String, Listener>, &[Server<'_>]),
     named: &[String],
     real_ip: Option<&RealIp>,
     allows_underscores: &[bool],
@@ -418,6 +444,9 @@ fn write_listeners(
         writeln!(out, "\n[[listen]]\naddress = {}", toml_string(address)).ok();
         if named.contains(address) {
             writeln!(out, "name = {}", toml_string(address)).ok();
+        }
+        if listener.is_without_http2(servers) {
+            out.push_str("http2 = false\n");
         }
         let is_socket = address.starts_with("unix:");
         let proxied_by = real_ip.and_then(RealIp::proxied_by);

@@ -566,3 +566,59 @@ fn locations_of_servers_are_rewritten() {
     // Not of the server whose redirects stay, nor of one that does not know the name of its upstream.
     assert_eq!(imported(text).toml.matches("rewrite = [").count(), 3);
 }
+
+#[test]
+fn fields_that_a_response_has_once_are_replaced() {
+    check(
+        r#"
+        server {
+            listen 80;
+            location /none { root /a; add_header Last-Modified ""; add_header ETag ""; add_header X-A ""; }
+            location /own { root /b; add_header last-modified "Mon, 28 Sep 1970 06:00:00 GMT"; expires 1h; }
+        }
+        "#,
+        &[
+            "/none",
+            "response_headers = { remove = [\"Last-Modified\", \"ETag\"] }",
+            "/own",
+            "response_headers = { set = { last-modified = \"Mon, 28 Sep 1970 06:00:00 GMT\", Cache-Control = \"max-age=3600\" }, errors = false }",
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn an_empty_certificate_takes_back_the_one_around_it() {
+    let imported = imported(
+        r#"
+        server {
+            listen 80;
+            proxy_ssl_certificate /c.pem;
+            proxy_ssl_certificate_key /k.pem;
+            location /with/ { proxy_pass https://10.0.0.1; }
+            location /without/ { proxy_pass https://10.0.0.1; proxy_ssl_certificate ""; proxy_ssl_certificate_key ""; }
+        }
+        "#,
+    );
+    let certificates = imported.toml.matches("cert = \"/c.pem\"").count();
+    assert_eq!(certificates, 1, "{}", imported.toml);
+    assert!(!imported.toml.contains("cert = \"\""), "{}", imported.toml);
+}
+
+#[test]
+fn a_protocol_that_a_field_names_is_one_to_upgrade_to() {
+    let upgrades = |value: &str| {
+        let text = format!(
+            "server {{ listen 80; location / {{ proxy_pass http://10.0.0.1; proxy_set_header Upgrade {value}; proxy_set_header Connection Upgrade; }} }}"
+        );
+        let toml = imported(&text).toml;
+        let (_, rest) = toml.split_once("upgrades = ")?;
+        rest.split_once([',', '}'])
+            .map(|(it, _)| it.trim().to_owned())
+    };
+    assert_eq!(upgrades("foo").as_deref(), Some("[\"foo\"]"));
+    assert_eq!(upgrades("SPDY/3.1").as_deref(), Some("[\"SPDY/3.1\"]"));
+    assert_eq!(upgrades("$http_upgrade").as_deref(), Some("\"any\""));
+    assert_eq!(upgrades("h2c"), None);
+    assert_eq!(upgrades("$arg_x"), None);
+}

@@ -207,6 +207,14 @@ impl Upstream {
                     block,
                     format!("failures are counted for all servers alike: after {failures} in a row one is left out for {time}"),
                 );
+            } else if failures > 1 {
+                notes.add(
+                    block,
+                    format!(
+                        "a server is left out after {failures} failures in a row; nginx would count those of {}",
+                        server.fail_timeout
+                    ),
+                );
             }
         }
         self.servers = servers;

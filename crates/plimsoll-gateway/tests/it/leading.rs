@@ -145,6 +145,13 @@ fn a_route_with_a_name_alone_is_found_by_it_alone() {
 #[test]
 fn what_a_server_responds_with_is_relayed_unless_errors_are_intercepted() {
     let (failing, app) = (origin(503, &[("x-of", "server")]), named("app"));
+    let asking = origin(
+        401,
+        &[
+            ("www-authenticate", "Basic"),
+            ("www-authenticate", "Digest"),
+        ],
+    );
     let served = Served::routes(&format!(
         r#"
         [[route]]
@@ -156,6 +163,11 @@ fn what_a_server_responds_with_is_relayed_unless_errors_are_intercepted() {
         path = "/intercepted"
         proxy = {{ to = "{failing}", intercept_errors = true }}
         on_status = {{ 5xx = "sorry" }}
+
+        [[route]]
+        path = "/asking"
+        proxy = {{ to = "{asking}", intercept_errors = true }}
+        on_status = {{ 401 = "sorry" }}
 
         [[route]]
         path = "/refused"
@@ -178,6 +190,7 @@ fn what_a_server_responds_with_is_relayed_unless_errors_are_intercepted() {
         proxy = "{app}"
         "#,
         failing = url(&failing),
+        asking = url(&asking),
         refused = refused_address(),
         app = app.url(),
     ));
@@ -188,6 +201,11 @@ fn what_a_server_responds_with_is_relayed_unless_errors_are_intercepted() {
         shown(&get("/intercepted")),
         (503, "sorry".to_owned(), false)
     );
+    // All challenges hold for the page too.
+    let asked = get("/asking");
+    assert_eq!(shown(&asked), (401, "sorry".to_owned(), false));
+    let challenges = asked.joined_field("www-authenticate");
+    assert_eq!(challenges.as_deref(), Some("Basic, Digest"));
     assert_eq!(shown(&get("/refused")), (200, "app".to_owned(), false));
     for expected in ["plimsoll; fwd=uri-miss; stored", "plimsoll; hit"] {
         let cached = get("/cached");

@@ -45,7 +45,7 @@ fn responses_are_filled_from_requests() {
     );
     assert_eq!(
         received.text(),
-        "A.test A.test:81 http b 42 2 1, b 40 and more, by GET"
+        "a.test A.test:81 http b 42 2 1, b 40 and more, by GET"
     );
     let field = |name: &str| received.field(name).map(str::to_owned);
     assert_eq!(field("x-status").unwrap(), "200 text/plain; charset=utf-8");

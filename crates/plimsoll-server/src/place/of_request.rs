@@ -18,7 +18,11 @@ impl Values for Request<'_> {
                 true
             }
             Place::ClientPort => number(self.peer.port(), out),
-            Place::Host => text(self.host(), out),
+            // Hosts have no case of letters (RFC 3986, section 3.2.2): what compares the value sees one form of it.
+            Place::Host => {
+                out.extend(self.host().bytes().map(|byte| byte.to_ascii_lowercase()));
+                true
+            }
             Place::Authority => text(self.authority, out),
             Place::Scheme => text(
                 match self.scheme {

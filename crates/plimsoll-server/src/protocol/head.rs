@@ -204,6 +204,7 @@ mod tests {
                 Err(RequestError::HostInvalid),
             ),
             (Some("a:99999"), "/", None, Err(RequestError::HostInvalid)),
+            (Some("a..b"), "/", None, Err(RequestError::HostInvalid)),
             (None, "/", Some(""), Err(RequestError::HostInvalid)),
             (None, "/", Some("u@a"), Err(RequestError::HostInvalid)),
             (None, "/", None, Err(RequestError::HostMissing)),

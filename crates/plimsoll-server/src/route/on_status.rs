@@ -203,11 +203,12 @@ impl OnStatus {
         };
         let kept = kept_fields(&mut response);
         answer.map(move |mut response| {
+            let fields = response.fields_mut();
+            let mut kept = kept;
+            // Of a field that the successor does not set all values hold, such as several challenges.
+            kept.retain(|(name, _)| *name == SET_COOKIE || !fields.contains_key(name));
             for (name, value) in kept {
-                let fields = response.fields_mut();
-                if name == SET_COOKIE || !fields.contains_key(&name) {
-                    fields.append(name, value);
-                }
+                fields.append(name, value);
             }
             if response.status().is_success() {
                 response.with_status(wanted)

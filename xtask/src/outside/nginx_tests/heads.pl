@@ -1,7 +1,12 @@
 
-	# Lines of a head end with CRLF.
-	my ($head, $rest) = split(/(?<=\n)\r?\n/, $request, 2);
-	if (defined $rest) {
+	# Lines of a head end with CRLF, and those of another one behind it, where there is no content between them.
+	my $heads = '';
+	for (;;) {
+		my ($head, $rest) = split(/(?<=\n)\r?\n/, $request, 2);
+		last unless defined $rest;
 		$head =~ s/\r?\n/\r\n/g;
-		$request = "$head\r\n$rest";
+		$heads .= "$head\r\n";
+		$request = $rest;
+		last if $head =~ /^(?:content-length|transfer-encoding):/mi || $request !~ /^[A-Z]+ \S+ HTTP\/1/;
 	}
+	$request = $heads . $request;

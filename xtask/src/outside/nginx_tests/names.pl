@@ -13,7 +13,14 @@
 			$written{$_} and $spelled{lc $_} = $_ for @words;
 			$spelled{$_} = $other{$_} for keys %other;
 		}
-		$head =~ s/^([A-Za-z0-9-]+):/my $name = lc $1; ($spelled{$name} || join('-', map { ucfirst } split(\/-\/, $name))) . ':'/gme;
+		my $spell = sub {
+			my ($text) = @_;
+			$text =~ s/^([A-Za-z0-9-]+):/my $name = lc $1; ($spelled{$name} || join('-', map { ucfirst } split(\/-\/, $name))) . ':'/gme;
+			return $text;
+		};
+		$head = $spell->($head);
+		# Those of further responses on the connection too.
+		$content =~ s/(HTTP\/1\.1 [0-9]{3} [^\r\n]*\r\n(?:[A-Za-z0-9-]+:[^\r\n]*\r\n)+\r\n)/$spell->($1)/ge;
 		$reply = $head . $content;
 	}
 

@@ -9,6 +9,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("listen", "listen 8081;"),
     ("server_name", "server_name other.test;"),
     ("ssl", "ssl on;"),
+    ("http2", "http2 off;"),
     (
         "ssl_certificate",
         "ssl_certificate /c.pem; ssl_certificate_key /k.pem;",
@@ -215,9 +216,10 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("proxy_no_cache", "proxy_cache z; proxy_no_cache $cookie_a;"),
 ];
 
-/// Names that open blocks or stand for the action of a location, which every other test has.
-const STRUCTURE: [&str; 16] = [
+/// Names that open blocks, stand for the action of a location or stand outside of `http`, which other tests have.
+const STRUCTURE: [&str; 17] = [
     "http",
+    "worker_shutdown_timeout",
     "server",
     "upstream",
     "map",
@@ -313,6 +315,8 @@ fn a_value_that_holds_anyway_has_no_note_but_another_one_has() {
         ("client_body_in_file_only", "off", "clean"),
         ("proxy_ssl_server_name", "on", "off"),
         ("proxy_cache_lock", "on", "off"),
+        ("fastcgi_request_buffering", "on", "off"),
+        ("uwsgi_request_buffering", "on", "off"),
         ("proxy_cache_revalidate", "on", "off"),
         ("proxy_cache_min_uses", "1", "3"),
         ("proxy_cache_methods", "GET", "POST"),
@@ -362,6 +366,16 @@ fn what_is_carried_over_in_part_has_a_note() {
             "server { listen 82; location / { set_real_ip_from proxy.test; proxy_pass http://10.0.0.5; } }",
             "",
             "set_real_ip_from: left out: it is not a network; nginx would",
+        ),
+        (
+            "upstream app { server 10.0.0.5 max_fails=3; server 10.0.0.6 max_fails=3; }",
+            "",
+            "upstream: a server is left out after 3 failures in a row; nginx would count those of 10s",
+        ),
+        (
+            "server { listen 8080; http2 off; }",
+            "",
+            "http2: left out: another server of the listener speaks HTTP/2",
         ),
         (
             "access_log /var/log/own.log combined gzip=5;",

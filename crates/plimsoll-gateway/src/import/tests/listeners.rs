@@ -31,6 +31,41 @@ fn one_address_may_be_listened_on_twice() {
 }
 
 #[test]
+fn a_listener_is_without_http2_if_all_of_its_servers_turn_it_off() {
+    check(
+        r"
+        http2 off;
+        server { listen 8080; return 200; }
+        server { listen 8080; listen 8081; server_name a.test; http2 on; return 200; }
+        server { listen 8081 http2; server_name b.test; return 200; }
+        server { listen 8082; return 200; }
+        ",
+        &[
+            "address = \":8080\"\nname = \":8080\"\nunderscores",
+            "address = \":8081\"\nname = \":8081\"\nunderscores",
+            "address = \":8082\"\nname = \":8082\"\nhttp2 = false\nunderscores",
+        ],
+        &[
+            "nginx.conf:2: http2: left out: another server of the listener speaks HTTP/2, so all of them do",
+        ],
+    );
+}
+
+#[test]
+fn connections_have_the_time_of_nginx_to_end() {
+    check(
+        "worker_shutdown_timeout 30s; http { server { listen 8080; return 200; } }",
+        &["left out.\ndrain = \"30s\"\n\n[[listen]]"],
+        &["worker_shutdown_timeout: it is the time for connections at the end of the process"],
+    );
+    check(
+        "worker_shutdown_timeout soon; http { server { listen 8080; return 200; } }",
+        &["left out.\n\n[[listen]]"],
+        &["worker_shutdown_timeout: left out: it is not a time"],
+    );
+}
+
+#[test]
 fn fields_with_underscores_are_dropped_unless_the_default_server_allows_them() {
     check(
         r"

@@ -40,6 +40,8 @@ fn limits_on_rates_are_layers_of_their_routes() {
         &[
             "limit_req: left out: `$request_length` has no counterpart as a key",
             "limit_req: left out: there is no zone `nowhere`",
+            "nginx.conf:13: limit_req: each location counts by itself; nginx would count all of the zone `login` together",
+            "nginx.conf:17: limit_req: each location counts by itself",
         ],
     );
 }
@@ -71,8 +73,52 @@ fn limits_of_connections_and_bandwidth_are_layers_too() {
             "rate_limit = { requests = 5, per = \"1s\", burst = 11, at_once = 4, status = 503 }",
         ],
         &[
+            "limit_conn: each location counts by itself; nginx would count all of the zone `addr` together",
             "limit_conn_dry_run: nothing is limited",
             "limit_rate: left out: the rate cannot depend on the request",
         ],
     );
+}
+
+#[test]
+fn a_zone_that_one_place_counts_in_has_no_note() {
+    let imported = |inner: &str| {
+        let zones = "limit_req_zone $binary_remote_addr zone=z:1m rate=5r/s; limit_conn_zone $binary_remote_addr zone=c:1m;";
+        super::imported(&format!("http {{ {zones} {inner} }}"))
+    };
+    for (inner, notes) in [
+        ("server { limit_req zone=z; location / { root /a; } }", 0),
+        (
+            "server { limit_req zone=z; location / { root /a; } location /b { return 404; } }",
+            0,
+        ),
+        (
+            "server { limit_req zone=z; location / { root /a; } location /b { limit_req zone=y; root /b; } }",
+            0,
+        ),
+        (
+            "limit_conn c 1; server { location / { root /a; } } server { listen 81; location / { root /b; } }",
+            1,
+        ),
+        (
+            "server { location / { limit_conn c 1; root /a; } location /b { limit_conn c 1; root /b; } }",
+            1,
+        ),
+        (
+            "server { limit_req zone=z; location / { root /a; } location /b { root /b; } }",
+            1,
+        ),
+        (
+            "server { location /a/ { limit_req zone=z; root /a; location /a/b/ { root /b; } } }",
+            1,
+        ),
+    ] {
+        let found = imported(inner);
+        let said: Vec<_> = found.notes.iter().map(|it| &it.message).collect();
+        let count = said
+            .iter()
+            .filter(|it| it.contains("each location counts by itself"))
+            .count();
+        assert_eq!(count, notes, "{inner}\n{said:#?}");
+    }
 }

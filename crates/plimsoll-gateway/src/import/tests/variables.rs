@@ -177,6 +177,7 @@ fn content_is_read_where_something_names_it() {
                 location /a/ { proxy_pass http://127.0.0.1:1; add_header X-Body $request_body always; client_body_buffer_size 2k; }
                 location /b/ { proxy_pass http://127.0.0.1:1; access_log /var/log/bodies.log bodies; }
                 location /c/ { proxy_pass http://127.0.0.1:1; proxy_request_buffering off; }
+                location /e/ { proxy_pass http://127.0.0.1:1; proxy_request_buffering off; add_header X-Body $request_body; }
                 location /f/ { fastcgi_pass 127.0.0.1:9; fastcgi_request_buffering off; fastcgi_param SCRIPT_FILENAME /srv/x.php; }
                 location /d/ { return 200 \"$request_body\"; }
             }
@@ -189,9 +190,14 @@ fn content_is_read_where_something_names_it() {
             "read_content = \"16KiB\"",
             "prefix = \"/c/\"\n",
             "max_request = \"1MiB\" }\nresponse_headers",
+            "prefix = \"/e/\"\n",
+            "max_request = \"1MiB\" }\nresponse_headers",
             "root = \"/srv\" }, max_request = \"1MiB\" }\n\n",
             "prefix = \"/d/\"\nrespond = { status = 200, template = \"{content}\" }",
         ],
-        &[],
+        &[
+            "nginx.conf:7: add_header: `$request_body` is empty where content is forwarded as it comes",
+            "nginx.conf:8: fastcgi_request_buffering: left out: content of unknown length is read before",
+        ],
     );
 }

@@ -134,9 +134,7 @@ impl<'a> Authority<'a> {
             Some(address) => address
                 .bytes()
                 .all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.' | b']')),
-            None => host.bytes().all(|byte| {
-                byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'%')
-            }),
+            None => is_name(host),
         };
         let port = match rest.strip_prefix(':') {
             Some(port) => Some(port),
@@ -159,6 +157,20 @@ impl<'a> Authority<'a> {
         self.host.eq_ignore_ascii_case(other.host)
             && (self.port == other.port || port(self) == port(other))
     }
+}
+
+/// Whether a host is labels with dots between them and perhaps one behind them, for the root. No label is empty: `a..test` could be the host
+/// `a.test` to the next reader.
+fn is_name(host: &str) -> bool {
+    let mut before = b'.';
+    host.bytes().all(|byte| {
+        let is_part = match byte {
+            b'.' => before != b'.',
+            _ => byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'~' | b'%'),
+        };
+        before = byte;
+        is_part
+    })
 }
 
 /// Visible ASCII without what no URI has and what the next reader may take for an end.

@@ -306,6 +306,22 @@ const SMUGGLING: &[(&str, RequestError)] = &[
     ),
     ("GET / HTTP/1.1\r\nhost:\r\n\r\n", RequestError::HostInvalid),
     (
+        "GET / HTTP/1.1\r\nhost: .\r\n\r\n",
+        RequestError::HostInvalid,
+    ),
+    (
+        "GET / HTTP/1.1\r\nhost: .a\r\n\r\n",
+        RequestError::HostInvalid,
+    ),
+    (
+        "GET / HTTP/1.1\r\nhost: a..b\r\n\r\n",
+        RequestError::HostInvalid,
+    ),
+    (
+        "GET / HTTP/1.1\r\nhost: a.b..:80\r\n\r\n",
+        RequestError::HostInvalid,
+    ),
+    (
         "GET / HTTP/1.1\r\nhost: :80\r\n\r\n",
         RequestError::HostInvalid,
     ),
