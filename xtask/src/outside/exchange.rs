@@ -134,7 +134,7 @@ pub(super) struct Origin<'a> {
 
 /// Sends a request with curl, which leaves the path as it is.
 ///
-/// - `request`: the method and the target, a field behind `+`, and content behind `|`.
+/// - `request`: the method and the target, fields behind `+`, and content behind `|`.
 /// - `more`: further arguments of curl.
 pub(super) fn by_curl(
     origin: &Origin<'_>,
@@ -145,10 +145,8 @@ pub(super) fn by_curl(
         Some((head, content)) => (head, Some(content)),
         None => (request, None),
     };
-    let (line, field) = match head.split_once(" + ") {
-        Some((line, field)) => (line, Some(field)),
-        None => (head, None),
-    };
+    let mut fields = head.split(" + ");
+    let line = fields.next().unwrap_or_default();
     let (method, target) = line.split_once(' ').ok_or("a request has a target")?;
     let Origin {
         scheme,
@@ -164,7 +162,7 @@ pub(super) fn by_curl(
         "HEAD" => curl.arg("--head"),
         method => curl.args(["-X", method]),
     };
-    if let Some(field) = field {
+    for field in fields {
         curl.args(["-H", field]);
     }
     if content.is_some() {

@@ -38,7 +38,16 @@ pub(super) fn proxy_cookies(scope: &Scope<'_>, route: &mut Keys, notes: &mut Not
         for directive in scope.all(name) {
             let rule = match directive.arguments.as_slice() {
                 [only] if only == "off" => continue,
-                [from, to] => rewrite(attribute, from, to, scope),
+                [from, to] => {
+                    let (value, attributes) = to.split_once(';').unwrap_or((to, ""));
+                    // A value goes on with other attributes, which nginx writes as they are.
+                    match more_attributes(attributes) {
+                        Ok(None) => {}
+                        Ok(Some(more)) => rules.push(more),
+                        Err(reason) => notes.add(directive, format!("left out: {reason}")),
+                    }
+                    rewrite(attribute, from, value.trim_end(), scope)
+                }
                 _ => Err(CookieProblem::Arguments),
             };
             match rule {
@@ -57,6 +66,25 @@ pub(super) fn proxy_cookies(scope: &Scope<'_>, route: &mut Keys, notes: &mut Not
     if !rules.is_empty() {
         route.set(COOKIES, format!("[{}]", rules.join(", ")));
     }
+}
+
+/// A rule for the attributes that follow a value: of every cookie, where nginx would add them to those whose value it
+/// replaces.
+fn more_attributes(attributes: &str) -> Result<Option<String>, CookieProblem> {
+    let mut rule = Keys::default();
+    for attribute in attributes.split(';').map(str::trim) {
+        let (key, value) = match attribute.to_ascii_lowercase().as_str() {
+            "" => continue,
+            "secure" => ("secure", "true"),
+            "httponly" => ("http_only", "true"),
+            "samesite=strict" => ("same_site", "\"strict\""),
+            "samesite=lax" => ("same_site", "\"lax\""),
+            "samesite=none" => ("same_site", "\"none\""),
+            _ => return Err(CookieProblem::Flag(attribute.to_owned())),
+        };
+        rule.set(key, value);
+    }
+    Ok((!rule.is_empty()).then(|| rule.inline()))
 }
 
 /// The expression for a value, and what replaces what it matches.

@@ -428,8 +428,13 @@ pub(super) fn is_pattern_of(pattern: &str, name: &str) -> bool {
 /// Notes each directive of a block that nothing else reads, and of the blocks within it.
 pub(super) fn report(block: &[Directive], level: Level, notes: &mut Notes) {
     for directive in block {
+        // Of an `if` that returns they are fields of what it returns.
+        let is_of_return = level == Level::If
+            && directive.name == "add_header"
+            && block.iter().any(|it| it.name == "return");
         match fate(directive, level) {
             Fate::Harmless => {}
+            Fate::LeftOut if is_of_return => {}
             Fate::Withholds if level == Level::If || level == Level::LimitExcept => {
                 notes.left_out_of_nginx(directive);
             }

@@ -25,20 +25,20 @@ pub(super) fn files(
 ) {
     let folder = scope.own("alias").or_else(|| scope.last("root"));
     if let Some(file) = folder.and_then(|folder| rewritten_file(folder, scope)) {
-        let mut respond = Keys::default();
-        respond.text("file", &file);
-        respond.text("type", media_type(&file));
-        // nginx starts without it.
-        respond.set("optional", "true");
-        keys.set("respond", respond.inline());
+        respond_file(&file, keys);
         return;
     }
     let Some(folder) = folder else {
         keys.set("respond", NOT_FOUND);
         return;
     };
+    if let Some(file) = file_of_expression(condition, folder) {
+        respond_file(file, keys);
+        return;
+    }
     let rest = rest_of_path(condition, folder);
-    if rest.is_none() && folder.argument(0).contains('$') {
+    let is_whole = root_of_alias(condition, folder).is_some();
+    if rest.is_none() && !is_whole && folder.argument(0).contains('$') {
         notes.add(
             folder,
             "responds with 404: a folder cannot depend on the request",
@@ -53,6 +53,8 @@ pub(super) fn files(
     };
     let root = if let Some((_, root)) = &rest {
         root.clone()
+    } else if let Some(root) = root_of_alias(condition, folder) {
+        root
     } else if folder.name == "alias" {
         if let Some((path, file)) = aliased(condition, folder.argument(0)) {
             one_file(path, file, keys);
@@ -124,6 +126,26 @@ pub(super) fn files(
     keys.set("files", files.inline());
 }
 
+/// The file that an `alias` names for every path that an expression matches.
+fn file_of_expression<'a>(condition: &Condition<'_>, folder: &'a Directive) -> Option<&'a str> {
+    let Condition::Regex(regex) = condition else {
+        return None;
+    };
+    let alias = folder.argument(0);
+    let name = alias.rsplit('/').next()?;
+    let is_file = folder.name == "alias" && name.contains('.') && !alias.contains('$');
+    (is_file && prefix_of(regex).is_none()).then_some(alias)
+}
+
+/// One file for every path, without which nginx starts.
+fn respond_file(file: &str, keys: &mut Keys) {
+    let mut respond = Keys::default();
+    respond.text("file", file);
+    respond.text("type", media_type(file));
+    respond.set("optional", "true");
+    keys.set("respond", respond.inline());
+}
+
 /// The file of a `rewrite` of every path to one, as pages for maintenance have it.
 fn rewritten_file(folder: &Directive, scope: &Scope<'_>) -> Option<String> {
     let rewrite = scope.own("rewrite")?;
@@ -177,8 +199,49 @@ fn rest_of_path(condition: &Condition<'_>, folder: &Directive) -> Option<(String
     (is_one && is_it).then(|| (prefix, root.to_owned()))
 }
 
+/// The folder of an `alias` that ends with the whole path again, such as `/srv/$1/$2` for `^/(css|js)/(.*)$`.
+fn root_of_alias(condition: &Condition<'_>, folder: &Directive) -> Option<String> {
+    let Condition::Regex(regex) = condition else {
+        return None;
+    };
+    if folder.name != "alias" {
+        return None;
+    }
+    let expression = regex.strip_prefix("(?-i:")?.strip_suffix(')')?;
+    let root = folder
+        .argument(0)
+        .strip_suffix(&path_by_groups(expression)?)?;
+    (root.starts_with('/') && !root.contains('$')).then(|| root.to_owned())
+}
+
+/// The path that an expression matches, with its groups in it: `/$1/$2` of `/(css|js)/(.*)`. None where it matches anything
+/// outside of its groups that is no literal character.
+fn path_by_groups(expression: &str) -> Option<String> {
+    let mut path = String::new();
+    let (mut rest, mut number) = (expression, 0);
+    while let Some((before, group)) = rest.split_once('(') {
+        path.push_str(&plain(before)?);
+        let (inner, after) = group.split_at_checked(end_of_group(group)?)?;
+        if inner.starts_with('?') {
+            return None;
+        }
+        number += 1;
+        path.extend(["$", &number.to_string()]);
+        // Groups within it count, too.
+        number += inner.matches('(').count() - inner.matches("(?:").count();
+        rest = after;
+    }
+    path.push_str(&plain(rest)?);
+    (number > 0 && path.starts_with('/')).then_some(path)
+}
+
 /// Whether what follows an opening parenthesis is one group to its end.
 fn is_one_group(rest: &str) -> bool {
+    end_of_group(rest) == Some(rest.len())
+}
+
+/// Where the group ends whose opening parenthesis is before this, behind its closing one.
+fn end_of_group(rest: &str) -> Option<usize> {
     let (mut depth, mut is_escaped, mut is_in_class) = (1, false, false);
     for (at, char) in rest.char_indices() {
         match char {
@@ -191,10 +254,10 @@ fn is_one_group(rest: &str) -> bool {
             _ => {}
         }
         if depth == 0 {
-            return at + 1 == rest.len();
+            return Some(at + 1);
         }
     }
-    false
+    None
 }
 
 /// The text that an expression without anything but literal characters is for.

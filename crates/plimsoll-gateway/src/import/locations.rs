@@ -29,7 +29,7 @@ use super::scope::Scope;
 use super::selection::{self, Selection};
 use super::toml::Keys;
 use super::upstreams::Upstreams;
-use super::variants::{Variant, variants};
+use super::variants::{Variant, variants, with_constants};
 
 struct Location<'a> {
     kind: Kind,
@@ -63,6 +63,7 @@ pub(super) fn routes(
     upstreams: &mut Upstreams,
     notes: &mut Notes,
 ) -> Vec<Route> {
+    let server = &with_constants(server);
     let mut locations = Vec::new();
     // A `return` of the server comes before any location.
     if server.last("return").is_some() {

@@ -284,6 +284,8 @@ pub(super) fn prefix_expression(prefix: &str) -> String {
 /// `rewrite FROM TO [last|break]` within a location that forwards.
 fn rewritten(directive: &Directive, keys: &mut Keys, notes: &mut Notes) {
     let (from, to) = (directive.argument(0), directive.argument(1));
+    let outside = slash_outside(from, to);
+    let (from, to) = outside.as_ref().map_or((from, to), |(from, to)| (from, to));
     let is_forwarded = matches!(directive.argument(2), "" | "last" | "break");
     let to = to.strip_suffix('?').unwrap_or(to);
     let has_variable = to
@@ -320,6 +322,20 @@ fn rewritten(directive: &Directive, keys: &mut Keys, notes: &mut Notes) {
         ),
     };
     keys.set("rewrite", rules);
+}
+
+/// An expression and a target that begins with its first group, which begins with a slash: with the slash before the group in
+/// both, so that the target is a path whatever the group has.
+fn slash_outside(from: &str, to: &str) -> Option<(String, String)> {
+    let rest = to.strip_prefix("$1").or_else(|| to.strip_prefix("${1}"))?;
+    let (before, group) = from.split_once('(')?;
+    let group = group.strip_prefix('/')?;
+    let (inner, after) = group.split_once(')')?;
+    let is_simple = !inner.contains(['(', '|', '[', '\\']);
+    let is_once = !after.starts_with(['?', '*', '+', '{']) && !rest.contains("$1");
+    let is_plain = !group.starts_with(['?', '*', '+', '{']) && !before.ends_with('\\');
+    (is_once && is_plain && is_simple && !rest.contains("${1}"))
+        .then(|| (format!("{before}/({group}"), format!("/$1{rest}")))
 }
 
 /// Whether a path is one that a server may be sent, with groups in it or not.
@@ -537,7 +553,17 @@ fn headers(
             {
                 value.clone_into(&mut host);
             }
-            ("x-forwarded-for" | "x-forwarded-proto" | "x-forwarded-host", _) => forwarded = "x",
+            ("x-forwarded-for" | "x-forwarded-proto" | "x-forwarded-host", _) => {
+                forwarded = "x";
+                if is_other_than_usual(name, value) {
+                    set_field(directive, scope, &mut set, notes);
+                } else if name.eq_ignore_ascii_case("x-forwarded-host") && value != "$http_host" {
+                    notes.add(
+                        directive,
+                        format!("servers get the host of the request; nginx would send `{value}`"),
+                    );
+                }
+            }
             // nginx then forwards any protocol that a client names.
             ("upgrade", "$http_upgrade") => keys.text("upgrades", "any"),
             ("upgrade", name) if is_upgrade(name) => {
@@ -607,6 +633,20 @@ pub(super) fn set_field(
                 format!("servers get no `{name}`: `{value}` has no counterpart"),
             );
         }
+    }
+}
+
+/// Whether one of X-Forwarded-Proto and -Host has another value than the gateway sends: a constant, or the host without its
+/// port. What clients say themselves is not passed on.
+fn is_other_than_usual(name: &str, value: &str) -> bool {
+    let is_constant = !value.is_empty() && !value.contains('$');
+    match name.to_ascii_lowercase().as_str() {
+        "x-forwarded-proto" => is_constant,
+        "x-forwarded-host" => {
+            let known = ["$host", "$server_name", "$host:$server_port"];
+            is_constant || known.contains(&value)
+        }
+        _ => false,
     }
 }
 

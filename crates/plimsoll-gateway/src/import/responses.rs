@@ -364,6 +364,23 @@ fn fields_of<'f>(fields: impl IntoIterator<Item = &'f (String, Vec<String>)>) ->
     keys
 }
 
+/// Media types of files, and what nginx or older files for it call them.
+const NAMES_OF_FILES: [(&str, &[&str]); 3] = [
+    (
+        "text/javascript",
+        &["application/javascript", "application/x-javascript"],
+    ),
+    ("application/xml", &["text/xml"]),
+    (
+        "font/ttf",
+        &[
+            "application/x-font-ttf",
+            "application/font-ttf",
+            "font/truetype",
+        ],
+    ),
+];
+
 /// `gzip` with its least length, which is 20 bytes in nginx, and its types.
 fn compressed(scope: &Scope<'_>, notes: &mut Notes) -> String {
     let mut compress = Keys::default();
@@ -382,7 +399,13 @@ fn compressed(scope: &Scope<'_>, notes: &mut Notes) -> String {
             if given.len() < types.arguments.len() {
                 notes.add(types, "what is no media type is left out");
             }
+            // Files have these in place of the names that nginx has for them.
+            let of_files = NAMES_OF_FILES.iter().filter(|(here, of_nginx)| {
+                let has = |name: &str| given.iter().any(|it| *it == name);
+                of_nginx.iter().any(|it| has(it)) && !has(here)
+            });
             let html = std::iter::once("text/html").chain(given.iter().map(|it| it.as_str()));
+            let html = html.chain(of_files.map(|(here, _)| *here));
             let html: Vec<_> = html.map(toml_string).collect();
             compress.set("types", format!("[{}]", html.join(", ")));
         }

@@ -177,9 +177,9 @@ pub(super) fn translate(directives: &[Directive], notes: &mut Notes) -> Translat
     let allows_underscores: Vec<_> = servers
         .iter()
         .map(|it| {
-            Scope::new(outer)
-                .within(&it.directive.block)
-                .is("underscores_in_headers", "on")
+            let scope = Scope::new(outer).within(&it.directive.block);
+            // Such a field is one with a wrong name otherwise.
+            scope.is("underscores_in_headers", "on") || scope.is("ignore_invalid_headers", "off")
         })
         .collect();
     let mut limits = String::new();

@@ -10,6 +10,8 @@ mod every_directive;
 
 mod expressgateway;
 
+mod habits;
+
 mod uwsgi;
 
 mod listeners;

@@ -26,6 +26,9 @@ pub(super) struct Variant {
     pub(super) is_forbidden: bool,
 }
 
+/// What sets fields of responses.
+const FIELD: &str = "add_header";
+
 /// Variables with their values; later ones replace earlier ones.
 type Variables = Vec<(String, String)>;
 
@@ -113,13 +116,16 @@ pub(super) fn variants(
         let block = [own, std::slice::from_ref(&returned)].concat();
         variant(Keys::default(), &block, &variables)
     });
-    for (number, (mut conditions, returned)) in returning.into_iter().enumerate() {
+    for (number, (mut conditions, block)) in returning.into_iter().enumerate() {
         if number >= unguarded {
             keep_places(&mut conditions, &base);
             conditions.inherit(&base);
         }
-        let block = [own, std::slice::from_ref(&returned)].concat();
-        variants.push(variant(conditions, &block, &variables));
+        variants.push(variant(
+            conditions,
+            &returning_block(own, &block),
+            &variables,
+        ));
     }
     for (mut conditions, own_variables) in setting.into_iter().rev() {
         // Of two conditions on the method the one that keeps out counts.
@@ -148,6 +154,38 @@ fn keep_places(conditions: &mut Keys, base: &Keys) {
     if let (Some(own), Some(outer)) = (members(conditions), members(base)) {
         conditions.set("places", format!("{{ {own}, {outer} }}"));
     }
+}
+
+/// A server whose locations have the values of those of its variables that are the same for every request, wherever they are.
+pub(super) fn with_constants(server: &Directive) -> Directive {
+    let mut constants = Variables::new();
+    for directive in server.all("set") {
+        let value = with_values(directive.argument(1), &constants);
+        if !value.contains('$') && count_of(&server.block, directive.argument(0)) == 1 {
+            constants.push((directive.argument(0).to_owned(), value));
+        }
+    }
+    let is_location = |it: &Directive| it.name == "location";
+    let directives = server.block.iter().map(|it| {
+        if is_location(it) {
+            replaced(it, &constants)
+        } else {
+            it.clone()
+        }
+    });
+    Directive {
+        block: directives.collect(),
+        ..server.clone()
+    }
+}
+
+/// How often a variable is set, at any level.
+fn count_of(block: &[Directive], variable: &str) -> usize {
+    let counts = block.iter().map(|it| {
+        let is_it = it.name == "set" && it.argument(0) == variable;
+        usize::from(is_it) + count_of(&it.block, variable)
+    });
+    counts.sum()
 }
 
 fn variant(conditions: Keys, block: &[Directive], variables: &[(String, String)]) -> Variant {
@@ -194,11 +232,21 @@ fn set(directive: &Directive, variables: &mut Variables, notes: &mut Notes) {
     }
 }
 
+/// The directives of a location where an `if` in it returns: fields of the block are there in place of its own.
+fn returning_block(own: &[Directive], block: &[Directive]) -> Vec<Directive> {
+    let has_fields = block.iter().any(|it| it.name == FIELD);
+    let kept = own.iter().filter(|it| !has_fields || it.name != FIELD);
+    let of_block = block
+        .iter()
+        .filter(|it| it.name == FIELD || it.name == "return");
+    kept.chain(of_block).cloned().collect()
+}
+
 /// Takes the block of an `if` into the list that it belongs to.
 fn conditional(
     directive: &Directive,
     conditions: Keys,
-    returning: &mut Vec<(Keys, Directive)>,
+    returning: &mut Vec<(Keys, Vec<Directive>)>,
     setting: &mut Vec<(Keys, Variables)>,
     notes: &mut Notes,
 ) {
@@ -206,8 +254,8 @@ fn conditional(
     for inner in directive.all("set") {
         set(inner, &mut variables, notes);
     }
-    if let Some(returned) = directive.last("return") {
-        returning.push((conditions, returned.clone()));
+    if directive.last("return").is_some() {
+        returning.push((conditions, directive.block.clone()));
     } else if !variables.is_empty() {
         setting.push((conditions, variables));
     }

@@ -247,12 +247,17 @@ fn tried(
     let Some(named) = named(server, target) else {
         return false;
     };
-    files(condition, scope, keys, notes);
-    if keys.get("files").is_some() {
-        keys.text(TRIED, &name_of(named));
-        return true;
+    // Where no file has the name of what is requested, such as `/dev/null`, none is looked up by it.
+    let tried = || directive.arguments.iter().rev().skip(1);
+    let looks_up = tried().any(|it| it.contains("uri"));
+    if looks_up {
+        files(condition, scope, keys, notes);
+        if keys.get("files").is_some() {
+            keys.text(TRIED, &name_of(named));
+            return true;
+        }
+        keys.remove("respond");
     }
-    keys.remove("respond");
     // Its own rules come after those of the location, and a route has one of each.
     if keeps_out(named, scope) {
         notes.add(
@@ -262,14 +267,20 @@ fn tried(
         access::forbid(keys);
         return true;
     }
-    let scope = scope.within(&named.block);
+    // Content has been measured where the request came in.
+    let block = named.block.iter();
+    let block = block.filter(|it| it.name != "client_max_body_size");
+    let block: Vec<_> = block.cloned().collect();
+    let scope = scope.within(&block);
     let Some(pass) = scope.own("proxy_pass") else {
         return false;
     };
-    notes.add(
-        directive,
-        format!("every request goes to `{target}`: files before it are not looked for"),
-    );
+    if tried().any(|it| it != "/dev/null") {
+        notes.add(
+            directive,
+            format!("every request goes to `{target}`: files before it are not looked for"),
+        );
+    }
     proxy(pass, server, condition, &scope, keys, upstreams, notes);
     true
 }
