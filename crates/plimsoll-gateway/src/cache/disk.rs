@@ -394,7 +394,11 @@ impl Stored {
     fn read(&self, reading: Reading) -> Option<(record::Origin, Entry)> {
         let file = open(&self.file, reading).ok()?;
         let metadata = file.metadata().ok()?;
+        // Another length than what was written or found at the start is damage, and may be more than fits memory.
         let length = usize::try_from(metadata.len()).ok()?;
+        if metadata.len().saturating_add(FILE_BYTES) != self.bytes {
+            return None;
+        }
         let changed = metadata.mtime() * 1_000_000_000 + metadata.mtime_nsec();
         // Its sum was right before, and nothing was written since.
         let is_known = self.whole_since.load(Ordering::Relaxed) == changed;

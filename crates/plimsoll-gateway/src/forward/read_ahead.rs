@@ -12,8 +12,11 @@ use http_body::{Body, Frame, SizeHint};
 use plimsoll_server::StreamError;
 use tokio::task::JoinHandle;
 
-/// What a frame takes besides its bytes, so that many small ones are no way around the limit.
+/// What a frame takes besides its bytes, so that many small frames count too.
 const FRAME: usize = 256;
+
+/// Shorter pieces are copied: each may be a slice of a large read buffer, which it would keep alive.
+const SHORT: usize = 4 * 1024;
 
 /// The content; dropping it ends the reading too.
 pub(super) struct ReadAhead {
@@ -65,6 +68,7 @@ where
         let mut held = held.borrow_mut();
         let is_over = match frame {
             Some(Ok(frame)) => {
+                let frame = with_own_memory(frame);
                 held.bytes += cost(&frame);
                 held.frames.push_back(frame);
                 false
@@ -107,6 +111,16 @@ impl Held {
         }
         Some(frame)
     }
+}
+
+fn with_own_memory(frame: Frame<Bytes>) -> Frame<Bytes> {
+    frame.map_data(|data| {
+        if data.len() < SHORT {
+            Bytes::copy_from_slice(&data)
+        } else {
+            data
+        }
+    })
 }
 
 fn cost(frame: &Frame<Bytes>) -> usize {

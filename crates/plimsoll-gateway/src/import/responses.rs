@@ -73,7 +73,7 @@ fn content_read(scope: &Scope<'_>, notes: &mut Notes) -> Option<String> {
         is_it && scope.is(&format!("{it}_request_buffering"), "off")
     });
     if is_streamed {
-        // Formats and maps are defined for whoever uses them.
+        // Formats and maps have no effect until a directive uses them.
         let others = ["server", "location", "log_format", "map"];
         let naming = scope.find(|it| !others.contains(&it.name.as_str()) && is_named(it));
         if let Some(naming) = naming {

@@ -8,11 +8,10 @@ use super::{Interval, Pairing, RatioError, RatioEstimate, check_values};
 /// - `ours`, `peer`: values above zero, both in the same unit; the i-th of both were measured next to each other.
 /// - `level`: a fraction such as 0.99.
 ///
-/// The estimate is the median of the geometric means of all two pairs' ratios, each pair with itself included. What hit
-/// both values of a pair alike does not widen the interval. If the two sides are the same and the order within a pair
-/// is turned from pair to pair, a ratio and its inverse are as likely as each other, and the interval leaves 1 out as
-/// often as its level says, whatever the distribution. Normal noise leaves 95 % of what a mean could know; medians of
-/// each side know 64 %.
+/// The estimate is the median of the geometric means of every two ratios, including each ratio with itself. Noise that
+/// affects both values of a pair does not widen the interval. If both sides are the same and the order within a pair
+/// alternates, a ratio and its inverse are equally likely, so the interval excludes 1 as often as its level allows,
+/// whatever the distribution. With normal noise the efficiency is 95 % of that of the mean; for a median it is 64 %.
 ///
 /// Too few pairs for `level` give the whole range of ratios, which is all that they can ([`coverage_limit`]).
 ///

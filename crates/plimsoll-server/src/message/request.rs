@@ -555,7 +555,9 @@ impl<'a> Request<'a> {
         fields.collect()
     }
 
-    /// The fields with one of these names, in their order: for those who read few, which most requests have none of.
+    /// Copies of the fields with one of these names, in their order. Values that HTTP does not allow are left out.
+    ///
+    /// For callers that need a few fields which most requests lack: nothing is allocated then.
     pub fn fields_named(&self, names: &[HeaderName]) -> HeaderMap {
         let mut found = HeaderMap::new();
         for field in self.fields.marked() {
