@@ -100,7 +100,7 @@ impl Held {
         Poll::Pending
     }
 
-    fn take(&mut self) -> Option<Frame<Bytes>> {
+    fn take_frame(&mut self) -> Option<Frame<Bytes>> {
         let frame = self.frames.pop_front()?;
         self.bytes -= cost(&frame);
         if let (Some(left), Some(data)) = (&mut self.left, frame.data_ref()) {
@@ -136,7 +136,7 @@ impl Body for ReadAhead {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
         let mut held = self.held.borrow_mut();
-        if let Some(frame) = held.take() {
+        if let Some(frame) = held.take_frame() {
             return Poll::Ready(Some(Ok(frame)));
         }
         // Behind an error there is nothing more.
