@@ -13,6 +13,7 @@ use url::Url;
 
 use crate::probe::context::{ProbeContext, Reach, TcpTarget, timed};
 use crate::probe::reading::Reading;
+use crate::probe::tls::end_text;
 use crate::probe::{Probe, ProbeFuture};
 use crate::time::Timestamp;
 
@@ -274,15 +275,13 @@ impl DomainProbe {
         reading.connected = true;
         reading.domain_expires = Some(expires);
         let left = expires.since(now);
-        let days = left.as_secs() / 86_400;
+        let end = end_text(["ends", "ended"], expires, now);
         if left < self.critical_within {
-            let cause = format!("the registration ends in {days} days, at {expires}");
+            let cause = format!("the registration {end}");
             reading.failure =
                 Some(Failure::new(Phase::Receive, FailureKind::CertificateOther).because(cause));
         } else if left < self.warn_within {
-            reading.warning = Some(format!(
-                "the registration ends in {days} days, at {expires}"
-            ));
+            reading.warning = Some(format!("the registration {end}"));
         }
     }
 

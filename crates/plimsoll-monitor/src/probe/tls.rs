@@ -64,14 +64,63 @@ pub(super) fn judge_expiry(
         return;
     };
     let left = expires.since(now);
-    let days = left.as_secs() / 86_400;
+    let end = end_text(["expires", "expired"], expires, now);
     if critical.is_some_and(|limit| left < limit) {
-        let cause = format!("it expires in {days} days, at {expires}");
+        let cause = format!("it {end}");
         reading.failure =
             Some(Failure::new(Phase::Tls, FailureKind::CertificateExpired).because(cause));
     } else if warn.is_some_and(|limit| left < limit) {
-        reading.warning = Some(format!(
-            "the certificate expires in {days} days, at {expires}"
-        ));
+        reading.warning = Some(format!("the certificate {end}"));
+    }
+}
+
+/// When something ends, or that it ended: `expires in 8 days, on 8 December 2026 at 13:19 UTC`.
+///
+/// - `verbs`: of the present, and of the past.
+pub(super) fn end_text(verbs: [&str; 2], end: Timestamp, now: Timestamp) -> String {
+    let date = end.to_jiff().strftime("%-d %B %Y at %H:%M UTC");
+    let [ends, ended] = verbs;
+    if end <= now {
+        return format!("{ended} on {date}");
+    }
+    match end.since(now).as_secs() / 86_400 {
+        0 => format!("{ends} in less than a day, on {date}"),
+        1 => format!("{ends} in 1 day, on {date}"),
+        days => format!("{ends} in {days} days, on {date}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_told_in_days_and_by_its_date() {
+        let now = Timestamp::parse("2026-11-29T13:00:00Z").unwrap();
+        for (end, expected) in [
+            (
+                "2026-12-08T13:19:54Z",
+                "expires in 9 days, on 8 December 2026 at 13:19 UTC",
+            ),
+            (
+                "2026-11-30T13:00:00Z",
+                "expires in 1 day, on 30 November 2026 at 13:00 UTC",
+            ),
+            (
+                "2026-11-30T12:59:59Z",
+                "expires in less than a day, on 30 November 2026 at 12:59 UTC",
+            ),
+            (
+                "2026-11-29T13:00:00Z",
+                "expired on 29 November 2026 at 13:00 UTC",
+            ),
+            (
+                "2001-02-03T00:00:00Z",
+                "expired on 3 February 2001 at 00:00 UTC",
+            ),
+        ] {
+            let end = Timestamp::parse(end).unwrap();
+            assert_eq!(end_text(["expires", "expired"], end, now), expected);
+        }
     }
 }
