@@ -87,6 +87,7 @@ use crate::state::Api;
 pub(crate) use crate::admin::guard::admit;
 #[cfg(test)]
 pub(crate) use crate::admin::guard::csrf_of;
+pub(crate) use crate::admin::shell::no_status_page;
 
 /// Routes of everyone who is signed in.
 fn of_viewers(api: &Api) -> Routes {

@@ -12,12 +12,13 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use http::header::{ACCEPT_LANGUAGE, HOST, HeaderValue, RETRY_AFTER};
+use http::header::{ACCEPT, ACCEPT_LANGUAGE, HOST, HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, Method, StatusCode};
 use plimsoll_monitor::config::Language;
 use plimsoll_monitor::store::StoreError;
 use serde_json::json;
 
+use crate::admin::no_status_page;
 use crate::answer::not_found;
 use crate::badge::{self, Badge, Look};
 use crate::cookies::cookie;
@@ -26,7 +27,7 @@ use crate::page::cache::{Current, Rendered};
 use crate::page::html::{self, Frame};
 use crate::page::snapshot::{Completed, State as Shown};
 use crate::page::{PagePlan, feed, live, statuspage};
-use crate::request::{origin_of, parameter};
+use crate::request::{is_tls, origin_of, parameter};
 use crate::state::Api;
 use crate::visit::reply::{Caching, redirect, refused, reply};
 
@@ -55,13 +56,15 @@ struct Visit<'a> {
 pub(crate) async fn at_slug(State(api): State<Api>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     let rest = path.strip_prefix("/status/").unwrap_or_default();
-    let slug = rest.split('/').next().unwrap_or_default();
+    let written = rest.split('/').next().unwrap_or_default();
+    // A link may have a hyphen as `%2D`.
+    let slug = percent_encoding::percent_decode_str(written).decode_utf8_lossy();
     let pages = api.handle.board.pages();
     let Some(plan) = pages.iter().find(|plan| plan.slug == slug) else {
-        return not_found().await.into_response();
+        return no_page(request).await;
     };
     let base = format!("/status/{slug}");
-    let below = path.strip_prefix(&base).unwrap_or_default();
+    let below = rest.strip_prefix(written).unwrap_or_default();
     if below.is_empty() {
         return redirect(StatusCode::PERMANENT_REDIRECT, &format!("{base}/"));
     }
@@ -77,10 +80,21 @@ pub(crate) async fn at_root(State(api): State<Api>, request: Request) -> Respons
         .find(|plan| plan.host.is_some() && plan.host == host);
     let plan = of_host.or_else(|| pages.iter().find(|plan| plan.host.is_none()));
     let Some(plan) = plan else {
-        return not_found().await.into_response();
+        return no_page(request).await;
     };
     let path = request.uri().path().to_owned();
     serve(&api, plan, String::new(), &path, request).await
+}
+
+/// The response where there is no status page: for people a page, for programs JSON.
+async fn no_page(request: Request) -> Response {
+    let fields = request.headers();
+    let accepted = fields.get(ACCEPT).and_then(|value| value.to_str().ok());
+    let is_of_browser = accepted.is_some_and(|value| value.contains("text/html"));
+    if is_of_browser && !is_of_programs(request.uri().path()) {
+        return no_status_page(is_tls(fields, request.extensions()));
+    }
+    not_found().await.into_response()
 }
 
 /// The host of a request, without its port.

@@ -180,7 +180,11 @@ fn unavailable(why: &str) -> Response {
 /// Adds what every response of the admin pages has.
 pub(super) async fn protect(request: Request, next: Next) -> Response {
     let is_tls = is_tls(request.headers(), request.extensions());
-    let mut response = next.run(request).await.into_response();
+    protected(next.run(request).await.into_response(), is_tls)
+}
+
+/// The response with what every one of the admin pages has.
+pub(super) fn protected(mut response: Response, is_tls: bool) -> Response {
     let fields = response.headers_mut();
     let all: [(HeaderName, &'static str); 4] = [
         (CONTENT_SECURITY_POLICY, POLICY),

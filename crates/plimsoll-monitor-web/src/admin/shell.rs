@@ -16,7 +16,7 @@ use plimsoll_monitor::time::Timestamp;
 
 use crate::admin::faults::Faults;
 use crate::admin::form_error::FormError;
-use crate::admin::guard::Me;
+use crate::admin::guard::{Me, protected};
 use crate::language::Texts as _;
 
 const SCRIPT: &str = include_str!("assets/admin.js");
@@ -248,6 +248,16 @@ pub(super) async fn missing() -> Response {
     )
 }
 
+/// The response to a browser for a path at which there is no status page.
+pub(crate) fn no_status_page(is_tls: bool) -> Response {
+    let page = message(
+        StatusCode::NOT_FOUND,
+        "There is no such page",
+        "No status page is at this address.",
+    );
+    protected(page, is_tls)
+}
+
 pub(super) async fn asset(Path(name): Path<String>) -> Response {
     let (content, media_type) = match name.as_str() {
         "admin.js" => (SCRIPT.to_owned(), "text/javascript; charset=utf-8"),
@@ -309,6 +319,7 @@ pub(super) fn percent(ratio: Option<f64>) -> String {
     match ratio {
         None => "–".to_owned(),
         Some(ratio) if ratio >= 1.0 => "100 %".to_owned(),
+        Some(ratio) if ratio <= 0.0 => "0 %".to_owned(),
         Some(ratio) => format!("{} %", percent_rounded_down(ratio, 3)),
     }
 }

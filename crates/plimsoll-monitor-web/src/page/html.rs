@@ -186,7 +186,7 @@ impl<'a> Frame<'a> {
             strip,
             days: self.strip(&component.days),
             uptime: self.uptime(&component.uptime, component.days.len()),
-            near_uptime: self.uptime(&component.near, NEAR),
+            near_uptime: self.near_uptime(&component.near),
             latency,
             latency_title: title.unwrap_or_default(),
             spark: sparkline(&component.hours),
@@ -200,6 +200,14 @@ impl<'a> Frame<'a> {
                 .t
                 .with("uptime", "percent", &self.t.percent(ratio))
                 .replace("{n}", &days.to_string()),
+            None => self.t.text("uptime_none").to_owned(),
+        }
+    }
+
+    /// The label of a phone, which has room for the share alone; the days are beside it.
+    fn near_uptime(&self, uptime: &Uptime) -> String {
+        match uptime.ratio() {
+            Some(ratio) => self.t.percent(ratio),
             None => self.t.text("uptime_none").to_owned(),
         }
     }

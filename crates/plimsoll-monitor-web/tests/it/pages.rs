@@ -110,7 +110,7 @@ fn a_page_shows_an_outage_and_its_end_without_reasons() {
     let detected = "We have detected an outage of Web";
     let over = page("/");
     assert!(!over.contains(detected) && !over.contains("is working again."));
-    assert!(over.contains(">Web ü &#38; Co is down</a>"), "{over}");
+    assert!(over.contains(">Web ü &#38; Co was down</a>"), "{over}");
     assert_eq!(over.matches("<li><h3>").count(), 14, "a heading per day");
     assert_eq!(over.matches("No incidents.</p>").count(), 13);
     let incidents = running.json("/api/v2/incidents.json");
@@ -119,7 +119,7 @@ fn a_page_shows_an_outage_and_its_end_without_reasons() {
     let link = incident["shortlink"].as_str().unwrap();
     let link_path = link.strip_prefix("http://localhost").unwrap();
     assert!(
-        page(link_path).contains("Web ü &#38; Co is down"),
+        page(link_path).contains("Web ü &#38; Co was down"),
         "{link_path}"
     );
     assert!(page(link_path).contains(detected), "{link_path}");
@@ -396,4 +396,27 @@ fn gatus_has_one_page_and_its_password() {
     let refused = running.response(Method::GET, "/", &[], "");
     assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
     assert!(refused.headers().contains_key("www-authenticate"));
+}
+
+#[test]
+fn where_there_is_no_page_a_browser_gets_one_and_a_program_json() {
+    let folder = TempDir::new().unwrap();
+    let text = "store = \"memory\"\n[[monitor]]\nname = \"m\"\nmanual = true\n";
+    let running = Running::new(folder.path(), "monitor.toml", text);
+    for path in ["/", "/status/none/", "/status/none/history"] {
+        let browser = [("accept", "text/html,application/xhtml+xml,*/*;q=0.8")];
+        let found = running.response(Method::GET, path, &browser, "");
+        assert_eq!(found.status(), StatusCode::NOT_FOUND, "{path}");
+        let body = found.body();
+        assert!(body.contains("<h1>There is no such page</h1>"), "{body}");
+        let policy = found.headers()["content-security-policy"].to_str().unwrap();
+        assert!(policy.contains("default-src"), "{policy}");
+        let (status, text) = running.get(path);
+        assert_eq!(status, StatusCode::NOT_FOUND);
+        assert!(text.starts_with("{\"error\":"), "{path}: {text}");
+    }
+    let fields = [("accept", "text/html")];
+    let (status, text) = running.call(Method::GET, "/api/v1/nothing", &fields, "");
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    assert!(text.starts_with("{\"error\":"), "{text}");
 }

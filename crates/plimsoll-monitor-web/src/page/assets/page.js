@@ -2,9 +2,10 @@
   "use strict";
   const base = document.body.dataset.base, lang = document.documentElement.lang;
 
-  /* Times in the reader's zone. */
-  const full = new Intl.DateTimeFormat(lang, { dateStyle: "medium", timeStyle: "short" });
-  const clock = new Intl.DateTimeFormat(lang, { timeStyle: "short" });
+  /* Times in the reader's zone, in the form of the dates that the server writes: "en" alone is that of the United States. */
+  const form = lang === "en" ? "en-GB" : lang;
+  const full = new Intl.DateTimeFormat(form, { dateStyle: "medium", timeStyle: "short" });
+  const clock = new Intl.DateTimeFormat(form, { timeStyle: "short" });
   const times = (root) => {
     for (const time of root.querySelectorAll("time")) {
       const date = new Date(time.dateTime);
@@ -21,7 +22,7 @@
   tip.id = "tip";
   tip.hidden = true;
   document.body.append(tip);
-  const day = new Intl.DateTimeFormat(lang, { dateStyle: "long", timeZone: "UTC" });
+  const day = new Intl.DateTimeFormat(form, { dateStyle: "long", timeZone: "UTC" });
   const words = (strip, index) => {
     const days = document.getElementById("days");
     const cell = strip.children[index];

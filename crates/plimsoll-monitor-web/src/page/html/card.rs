@@ -41,6 +41,16 @@ impl Frame<'_> {
         }
     }
 
+    /// The title for readers: of an outage that is over, that it was one. Feeds and JSON keep the title.
+    pub(super) fn heading(&self, incident: &PublicIncident) -> String {
+        match &incident.title {
+            Title::MonitorDown(name) if incident.is_over() => {
+                self.t.with("monitor_was_down", "name", name)
+            }
+            _ => self.title(incident),
+        }
+    }
+
     pub(crate) fn body(
         &self,
         incident: &PublicIncident,
@@ -79,7 +89,7 @@ impl Frame<'_> {
                 plimsoll_monitor::store::Impact::Major => "partial",
                 plimsoll_monitor::store::Impact::Critical => "major",
             },
-            title: self.title(incident),
+            title: self.heading(incident),
             phase: self.t.text(phase_key(incident.phase)),
             when: self.time(incident.started),
             lasted,

@@ -79,7 +79,7 @@ impl Frame<'_> {
         PastLine {
             id: incident.id.clone(),
             path: format!("/incidents/{}", incident.id),
-            title: self.title(incident),
+            title: self.heading(incident),
             range: format!("{} – {until}", self.clock(incident.started, day, "%H:%M")),
             affects: (!is_named).then(|| names.join(", ")),
         }

@@ -23,7 +23,7 @@ pub(super) const fn of_bars(bars: Bars) -> &'static str {
         Bars::Solid => ".strip{gap:0;overflow:hidden}.strip i{border-radius:0}\n",
         Bars::Round => ".strip i{border-radius:99px}\n",
         Bars::Dots => {
-            ".strip{height:auto;min-height:14px;align-items:center}.strip i{aspect-ratio:1;border-radius:50%}\n"
+            ".strip{height:auto;min-height:14px;align-items:center}.strip i{aspect-ratio:1;border-radius:50%}@media(max-width:640px){.strip{gap:1px}}\n"
         }
     }
 }
