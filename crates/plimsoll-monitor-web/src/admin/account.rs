@@ -186,7 +186,12 @@ pub(super) async fn password(
         .await
         .map_err(refused)?;
     note(&api, &me, "account.password").await?;
-    let mut response = redirect("/admin/account?done=password");
+    // A new member goes on to the first monitor.
+    let mut response = redirect(if me.user.must_change {
+        "/admin?done=password"
+    } else {
+        "/admin/account?done=password"
+    });
     // What the browser remembers is of the password before.
     let user = User {
         password: Secret::new(hash),

@@ -67,6 +67,8 @@ struct ChannelPage {
     placeholders: Vec<(&'static str, String)>,
     on: Vec<Choice>,
     monitors: Vec<Choice>,
+    /// What became of a test.
+    said: Option<&'static str>,
     /// Titles and requests.
     previews: Vec<(&'static str, String)>,
 }
@@ -187,10 +189,8 @@ impl Edited<'_> {
             None => ("Add a channel".to_owned(), "/admin/new-channel".to_owned()),
         };
         let shell = Shell::new(self.me, "/admin/notices", title);
-        let mut shell = shell.refused(said.error.as_ref(), |key| field_of(self.kind, key));
-        shell.notice = said.notice;
         let page = ChannelPage {
-            s: shell,
+            s: shell.refused(said.error.as_ref(), |key| field_of(self.kind, key)),
             action,
             is_known: self.name.is_some(),
             version: self.version.clone(),
@@ -202,6 +202,7 @@ impl Edited<'_> {
                 .collect(),
             on: on.collect(),
             monitors: Choice::monitors_named(self.api, &fields.monitors),
+            said: said.notice,
             previews: said.previews,
             f: fields,
         };
@@ -286,9 +287,11 @@ fn kinds(me: &Me, error: Option<String>) -> Response {
         let first = channel.about.split_inclusive(". ").next();
         (channel, plain(first.unwrap_or_default().trim()))
     });
+    let mut kinds: Vec<_> = kinds.collect();
+    kinds.sort_by_key(|(channel, _)| channel.name.to_lowercase());
     let page = KindsPage {
         s: Shell::new(me, "/admin/notices", "Add a channel").wrong(error),
-        kinds: kinds.collect(),
+        kinds,
     };
     html(&page, status)
 }

@@ -15,7 +15,7 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// The monitors of an organisation: a form sends their keys and shows their names.
+    /// The monitors of an organisation, the chosen ones first: a form sends their keys and shows their names.
     pub(super) fn monitors(api: &Api, is_chosen: impl Fn(&View) -> bool) -> Vec<Self> {
         let views = api.handle.board.views();
         let choices = views.into_iter().map(|view| Self {
@@ -23,7 +23,10 @@ impl Choice {
             value: view.plan.key.clone(),
             text: view.plan.name.clone(),
         });
-        choices.collect()
+        let mut choices: Vec<_> = choices.collect();
+        // The list scrolls, and what is chosen must not be out of sight.
+        choices.sort_by_key(|one| !one.is_chosen);
+        choices
     }
 
     /// The monitors of an organisation; those whose key or name is in `chosen` are chosen.
@@ -31,4 +34,9 @@ impl Choice {
         let is_chosen = |one: &String, view: &View| *one == view.plan.key || *one == view.plan.name;
         Self::monitors(api, |view| chosen.iter().any(|one| is_chosen(one, view)))
     }
+}
+
+/// How many are chosen.
+pub(super) fn chosen(choices: &[Choice]) -> usize {
+    choices.iter().filter(|one| one.is_chosen).count()
 }

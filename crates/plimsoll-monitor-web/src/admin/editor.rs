@@ -24,56 +24,91 @@ use crate::api::encoded;
 use crate::random;
 use crate::state::Api;
 
-/// Kinds with the key of their target in a table, and what the target looks like.
-const KINDS: [(&str, &str, &str); 28] = [
-    ("http", "url", "https://example.org/"),
-    ("tcp", "to", "db.example.org:5432"),
-    ("icmp", "to", "gateway.example.org"),
-    ("dns", "name", "example.org"),
-    ("tls", "to", "example.org:443"),
-    ("heartbeat", "every", "1h, the time between two heartbeats"),
-    ("grpc", "url", "grpcs://api.example.org"),
-    ("websocket", "url", "wss://example.org/live"),
-    ("starttls", "to", "mail.example.org:25"),
+/// Kinds: the key, the name for people, the key of the target in a table, and what the target looks like.
+const KINDS: [(&str, &str, &str, &str); 28] = [
+    ("http", "HTTP", "url", "https://example.org/"),
+    ("tcp", "TCP port", "to", "db.example.org:5432"),
+    ("icmp", "Ping (ICMP)", "to", "gateway.example.org"),
+    ("dns", "DNS", "name", "example.org"),
+    ("tls", "TLS certificate", "to", "example.org:443"),
+    (
+        "heartbeat",
+        "Heartbeat of a job",
+        "every",
+        "1h, the time between two heartbeats",
+    ),
+    ("grpc", "gRPC", "url", "grpcs://api.example.org"),
+    ("websocket", "WebSocket", "url", "wss://example.org/live"),
+    (
+        "starttls",
+        "STARTTLS certificate",
+        "to",
+        "mail.example.org:25",
+    ),
     (
         "smtp",
+        "Mail server (SMTP)",
         "to",
         "mail.example.org:587, with `user` and `password` in the table `smtp` below",
     ),
-    ("udp", "to", "dns.example.org:53"),
-    ("ssh", "to", "host.example.org"),
+    ("udp", "UDP", "to", "dns.example.org:53"),
+    ("ssh", "SSH", "to", "host.example.org"),
     (
         "postgres",
+        "PostgreSQL",
         "url",
         "postgres://user:password@db.example.org/shop",
     ),
-    ("mysql", "url", "mysql://user:password@db.example.org/shop"),
-    ("redis", "url", "redis://cache.example.org/0"),
-    ("mqtt", "url", "mqtt://broker.example.org"),
+    (
+        "mysql",
+        "MySQL, MariaDB",
+        "url",
+        "mysql://user:password@db.example.org/shop",
+    ),
+    ("redis", "Redis", "url", "redis://cache.example.org/0"),
+    ("mqtt", "MQTT", "url", "mqtt://broker.example.org"),
     (
         "amqp",
+        "AMQP, RabbitMQ",
         "url",
         "amqp://user:password@broker.example.org/vhost",
     ),
-    ("kafka", "url", "kafka://broker.example.org:9092"),
-    ("nats", "url", "nats://broker.example.org"),
-    ("ldap", "url", "ldap://directory.example.org"),
-    ("snmp", "to", "switch.example.org"),
-    ("ntp", "to", "ntp.example.org"),
+    ("kafka", "Kafka", "url", "kafka://broker.example.org:9092"),
+    ("nats", "NATS", "url", "nats://broker.example.org"),
+    ("ldap", "LDAP", "url", "ldap://directory.example.org"),
+    ("snmp", "SNMP", "to", "switch.example.org"),
+    ("ntp", "NTP", "to", "ntp.example.org"),
     (
         "prometheus",
+        "Prometheus query",
         "url",
         "http://prometheus.example.org:9090, with `query` in the table `prometheus` below",
     ),
     (
         "docker",
+        "Docker container",
         "container",
         "web, with `host` in the table `docker` below",
     ),
-    ("domain", "name", "example.org"),
-    ("all_of", "", "names of monitors, with commas between them"),
-    ("any_of", "", "names of monitors, with commas between them"),
-    ("manual", "", "nothing: an operator sets the status"),
+    ("domain", "Domain registration", "name", "example.org"),
+    (
+        "all_of",
+        "All of several monitors",
+        "",
+        "names of monitors, with commas between them",
+    ),
+    (
+        "any_of",
+        "Any of several monitors",
+        "",
+        "names of monitors, with commas between them",
+    ),
+    (
+        "manual",
+        "Set by hand",
+        "",
+        "nothing: an operator sets the status",
+    ),
 ];
 
 /// Keys with one line each, in the folded part.
@@ -152,7 +187,7 @@ impl Fields {
         for (field, (key, ..)) in fields.plain.iter_mut().zip(PLAIN) {
             *field = text(table.remove(key));
         }
-        for (kind, key, _) in KINDS {
+        for (kind, _, key, _) in KINDS {
             let Some(value) = table.remove(kind) else {
                 continue;
             };
@@ -209,7 +244,8 @@ impl Fields {
                 table.insert(key.to_owned(), all.into());
             }
         }
-        let Some((kind, key, _)) = KINDS.into_iter().find(|(kind, ..)| *kind == self.kind) else {
+        let Some((kind, _, key, _)) = KINDS.into_iter().find(|(kind, ..)| *kind == self.kind)
+        else {
             return Ok(table);
         };
         let value = match (kind, table.remove(kind)) {
@@ -267,7 +303,7 @@ struct EditorPage {
     /// Of the definition that is edited; empty for a new one.
     version: String,
     f: Fields,
-    kinds: [(&'static str, &'static str, &'static str); KINDS.len()],
+    kinds: [(&'static str, &'static str, &'static str, &'static str); KINDS.len()],
     plain: Vec<Plain>,
     groups: Vec<String>,
     tested: Option<Tested>,
@@ -353,7 +389,7 @@ fn field_of(kind: &str, key: &str) -> String {
     }
     let target = KINDS.iter().find(|(known, ..)| *known == first);
     let rest = key.strip_prefix(first).unwrap_or_default();
-    let is_target = target.is_some_and(|(known, target, _)| {
+    let is_target = target.is_some_and(|(known, _, target, _)| {
         let is_list = rest.starts_with('[');
         *known == kind && (rest.is_empty() || is_list || rest.strip_prefix('.') == Some(target))
     });

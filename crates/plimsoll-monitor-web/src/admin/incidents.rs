@@ -404,7 +404,11 @@ pub(super) async fn update(
     }
     let edit = DeclaredEdit {
         title: Some(title),
-        phase: PublicPhase::named(me.form.get("phase")),
+        phase: if me.form.get("action") == "resolve" {
+            Some(PublicPhase::Resolved)
+        } else {
+            PublicPhase::named(me.form.get("phase"))
+        },
         impact: Impact::named(me.form.get("impact")),
         counts_as_downtime: Some(me.form.is_set("counts")),
         monitors: Some(affected(&api, &me)),

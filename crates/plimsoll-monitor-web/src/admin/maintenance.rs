@@ -40,6 +40,8 @@ struct Row {
 #[derive(Debug)]
 struct Occurrence {
     name: String,
+    /// Whether it is under way; `from` is then the present.
+    is_active: bool,
     from: When,
     until: When,
 }
@@ -89,7 +91,11 @@ async fn shown(api: &Api, me: &Me, shell: Shell) -> Result<Response, Response> {
         scope: if placed.only.is_empty() {
             "all monitors".to_owned()
         } else {
-            placed.only.join(", ")
+            let names = placed.only.iter().map(|one| {
+                let view = handle.board.view(one);
+                view.map_or_else(|| one.clone(), |view| view.plan.name.clone())
+            });
+            names.collect::<Vec<_>>().join(", ")
         },
         is_kept: kept.iter().any(|(one, _)| one.key == placed.window.name),
     };
@@ -100,6 +106,7 @@ async fn shown(api: &Api, me: &Me, shell: Shell) -> Result<Response, Response> {
             spans.into_iter().take(MOST).map(|(from, until)| {
                 let occurrence = Occurrence {
                     name: placed.window.name.clone(),
+                    is_active: from <= me.now,
                     from: When::from_timestamp(from),
                     until: When::from_timestamp(until),
                 };

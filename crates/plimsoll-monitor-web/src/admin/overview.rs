@@ -23,6 +23,7 @@ struct OverviewPage {
     s: Shell,
     counts: [(&'static str, &'static str, usize); 5],
     total: usize,
+    in_maintenance: usize,
     troubled: Vec<Row>,
     outages: Vec<Outage>,
 }
@@ -69,6 +70,7 @@ pub(super) async fn show(
             ),
         ],
         total: views.len(),
+        in_maintenance: views.iter().filter(|view| view.in_maintenance).count(),
         troubled: troubled.take(100).map(Row::from_view).collect(),
         outages: outages(&api, &open, me.now),
     }))

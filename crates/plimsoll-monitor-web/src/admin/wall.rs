@@ -41,8 +41,8 @@ struct Tile {
     /// Its state apart from the colour.
     icon: &'static str,
     state: &'static str,
-    /// How long it has been so.
-    lasts: String,
+    /// How long it has been so; of maintenance, whose begin is not that of its health, nothing.
+    lasts: Option<String>,
     is_acknowledged: bool,
     reason: Option<String>,
 }
@@ -156,7 +156,7 @@ fn tile(view: &View, now: plimsoll_monitor::time::Timestamp) -> Tile {
         class,
         icon: icon(sign),
         state: word,
-        lasts: duration(now.since(view.since)),
+        lasts: (!view.in_maintenance).then(|| duration(now.since(view.since))),
         is_acknowledged: view.incident.is_some_and(|(_, acknowledged)| acknowledged),
         reason: (view.health != Health::Up)
             .then(|| view.last.as_ref()?.reason.clone())

@@ -62,11 +62,16 @@ function confirmations() {
 
 function times() {
   const format = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  // Plans have no seconds, and an end on the day of its begin no date.
+  const minute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+  const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
   for (const time of document.querySelectorAll("time[datetime]")) {
     const date = new Date(time.dateTime);
     if (Number.isNaN(date.getTime())) continue;
     time.title = time.textContent;
-    time.textContent = format.format(date);
+    const { short, from } = time.dataset;
+    const isOnDay = from && new Date(from).toDateString() === date.toDateString();
+    time.textContent = (isOnDay ? clock : short === undefined ? format : minute).format(date);
   }
 }
 
@@ -74,8 +79,13 @@ function hints() {
   const kind = document.querySelector("#kind");
   const target = document.querySelector("#target");
   if (!kind || !target) return;
+  const about = document.querySelector("#target-hint");
+  const usual = about.textContent;
   const apply = () => {
-    target.placeholder = kind.selectedOptions[0]?.dataset.hint ?? "";
+    const hint = kind.selectedOptions[0]?.dataset.hint ?? "";
+    target.placeholder = hint;
+    // A field may be too narrow for words.
+    about.textContent = hint.includes(" ") ? hint : usual;
   };
   kind.addEventListener("change", apply);
   apply();
@@ -149,6 +159,41 @@ function preview() {
   });
 }
 
+// The slug of a new page follows its title until somebody types one.
+function slugs() {
+  const title = document.querySelector("#title");
+  const slug = document.querySelector("#slug");
+  if (!title || !slug || slug.value) return;
+  let isOwn = false;
+  slug.addEventListener("input", () => { isOwn = slug.value !== ""; });
+  title.addEventListener("input", () => {
+    if (isOwn) return;
+    const plain = title.value.normalize("NFKD").replace(/[\u0300-\u036f]/g, "").toLowerCase();
+    slug.value = plain.replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 60);
+  });
+}
+
+// Narrows a list to the items that have what is typed; Enter opens the first of them.
+function narrow() {
+  const field = document.querySelector("input[data-narrows]");
+  if (!field) return;
+  const items = [...document.getElementById(field.dataset.narrows).children];
+  const none = document.getElementById(`${field.dataset.narrows}-none`);
+  field.parentElement.hidden = false;
+  field.addEventListener("input", () => {
+    const typed = field.value.trim().toLowerCase();
+    const has = (node) => node.textContent.toLowerCase().includes(typed);
+    // Names first: the texts are for those who do not know the name.
+    const isNamed = items.some((item) => has(item.querySelector("a")));
+    for (const item of items) item.hidden = !has(isNamed ? item.querySelector("a") : item);
+    none.hidden = items.some((item) => !item.hidden);
+  });
+  field.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !field.value.trim()) return;
+    items.find((item) => !item.hidden)?.querySelector("a").click();
+  });
+}
+
 function menu() {
   const menu = document.querySelector("details.menu");
   if (!menu) return;
@@ -208,6 +253,29 @@ function shortcuts() {
   });
 }
 
+// The overview keeps itself up to date; the link that has the focus keeps it.
+function live() {
+  if (!document.querySelector("[data-live]")) return;
+  const update = async () => {
+    if (document.hidden) return;
+    try {
+      const response = await fetch(location.pathname, { cache: "no-store" });
+      const page = new DOMParser().parseFromString(await response.text(), "text/html");
+      const fresh = page.querySelector("[data-live]");
+      // Without it the session is over, or the last monitor gone: the page stays until it is loaded again.
+      if (!fresh) return;
+      const old = document.querySelector("[data-live]");
+      const here = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+      old.replaceWith(document.adoptNode(fresh));
+      if (here) fresh.querySelector(`a[href="${CSS.escape(here)}"]`)?.focus();
+      times();
+    } catch {
+      // The server is away: the next update tries again.
+    }
+  };
+  setInterval(update, 15000);
+}
+
 // A wall keeps itself up to date, and says when it cannot.
 function wall() {
   if (!document.querySelector("#wall")) return;
@@ -233,4 +301,4 @@ function wall() {
   setInterval(update, 5000);
 }
 
-for (const part of [filters, selection, confirmations, times, hints, begins, files, preview, menu, shortcuts, wall]) part();
+for (const part of [filters, selection, confirmations, times, hints, begins, files, preview, slugs, narrow, menu, shortcuts, live, wall]) part();

@@ -238,3 +238,105 @@ fn incidents_pages_and_maintenance_are_made_by_forms() {
             .contains("Maintenance")
     });
 }
+
+#[test]
+fn a_declared_incident_is_resolved_by_a_button_of_its_own() {
+    let admin = Admin::new("[[monitor]]\nname = \"m\"\nmanual = true\n");
+    let owner = admin.owner();
+    let declared = [
+        ("title", "Search is slow"),
+        ("phase", "identified"),
+        ("impact", "minor"),
+        ("monitor", "_m"),
+    ];
+    let (status, text) = owner.post(&admin, "/admin/new-incident", &declared);
+    assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    let button = "<button name=\"action\" value=\"resolve\">";
+    let (_, open) = owner.get_as(&admin, "/admin/incidents/1");
+    assert!(open.contains(button), "{open}");
+    assert!(
+        open.contains("<small>1 chosen</small></summary>"),
+        "a folded list says how many are chosen: {open}"
+    );
+    let resolved = [&declared[..], &[("action", "resolve"), ("body", "Done.")]].concat();
+    let (status, text) = owner.post(&admin, "/admin/incidents/1/update", &resolved);
+    assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    let (_, over) = owner.get_as(&admin, "/admin/incidents/1");
+    assert!(
+        over.contains("<option value=\"resolved\" selected>Resolved</option>"),
+        "{over}"
+    );
+    assert!(over.contains("Done.") && !over.contains(button), "{over}");
+}
+
+#[test]
+fn what_is_chosen_stands_first() {
+    let admin = Admin::new(
+        "[[monitor]]\nname = \"a\"\nmanual = true\n[[monitor]]\nname = \"b\"\nmanual = true\n[[monitor]]\nname = \"c\"\nmanual = true\n",
+    );
+    let owner = admin.owner();
+    let preview = [
+        ("title", "T"),
+        ("slug", "t"),
+        ("monitor", "_c"),
+        ("action", "preview"),
+    ];
+    let (status, text) = owner.post(&admin, "/admin/new-page", &preview);
+    assert_eq!(status, StatusCode::OK, "{text}");
+    let place = |label: &str| {
+        text.find(label)
+            .unwrap_or_else(|| panic!("{label}: {text}"))
+    };
+    assert!(place("value=\"_c\" checked> c<") < place("value=\"_a\"> a<"));
+    assert!(place("value=\"_a\"> a<") < place("value=\"_b\"> b<"));
+}
+
+#[test]
+fn a_page_is_at_its_slug_however_a_link_writes_that() {
+    let admin = Admin::new("[[monitor]]\nname = \"m\"\nmanual = true\n");
+    let owner = admin.owner();
+    let page = [("title", "Our shop"), ("slug", "our-shop")];
+    let (status, text) = owner.post(&admin, "/admin/new-page", &page);
+    assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    let (_, list) = owner.get_as(&admin, "/admin/pages");
+    let (_, rest) = list.split_once("<a href=\"/status/").unwrap();
+    let link = format!("/status/{}", rest.split('"').next().unwrap());
+    for path in [link.as_str(), "/status/our-shop/", "/status/our%2Dshop/"] {
+        let (status, text) = admin.running.get(path);
+        assert_eq!(status, StatusCode::OK, "{path}: {text}");
+        assert!(text.contains("data-base=\"/status/our-shop\""), "{text}");
+    }
+}
+
+#[test]
+fn maintenance_names_the_monitors_that_it_is_for() {
+    let admin = Admin::new("[[monitor]]\nname = \"VPN gateway\"\nmanual = true\n");
+    let owner = admin.owner();
+    let window = [
+        ("name", "now"),
+        ("when", "cron"),
+        ("cron", "* * * * *"),
+        ("duration", "1h"),
+        ("monitor", "_vpn-gateway"),
+    ];
+    let (status, text) = owner.post(&admin, "/admin/maintenance/add", &window);
+    assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    let (_, list) = owner.get_as(&admin, "/admin/maintenance");
+    assert!(
+        list.contains("data-head=\"Monitors\">VPN gateway</td>"),
+        "{list}"
+    );
+    eventually(|| {
+        let (_, list) = owner.get_as(&admin, "/admin/maintenance");
+        list.contains("<b>now</b> under way until <time")
+    });
+    // Its health began before.
+    eventually(|| {
+        let (_, wall) = owner.get_as(&admin, "/admin/wall");
+        wall.contains("<span class=\"since\">Maintenance</span>")
+    });
+    eventually(|| {
+        let (_, overview) = owner.get_as(&admin, "/admin");
+        overview.contains("<b>1</b><span>in maintenance</span>")
+    });
+}
