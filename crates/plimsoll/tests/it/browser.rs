@@ -108,6 +108,37 @@ impl Browser {
         value
     }
 
+    /// A narrow phone from now on.
+    pub(crate) fn become_phone(&mut self) {
+        self.screen(NARROW, true);
+    }
+
+    /// Presses a key as a keyboard does.
+    pub(crate) fn press(&mut self, key: Key) {
+        let (name, code, text) = match key {
+            Key::Tab => ("Tab".to_owned(), 9, String::new()),
+            Key::Enter => ("Enter".to_owned(), 13, "\r".to_owned()),
+            Key::Space => (" ".to_owned(), 32, " ".to_owned()),
+            Key::Letter(letter) => (
+                letter.to_string(),
+                u32::from(letter.to_ascii_uppercase()),
+                letter.to_string(),
+            ),
+        };
+        for kind in ["keyDown", "keyUp"] {
+            let event = json!({
+                "type": kind, "key": name, "windowsVirtualKeyCode": code,
+                "text": if kind == "keyDown" { text.as_str() } else { "" },
+            });
+            self.call("Input.dispatchKeyEvent", &event);
+        }
+    }
+
+    /// Types into what has the focus.
+    pub(crate) fn type_text(&mut self, text: &str) {
+        self.call("Input.insertText", &json!({ "text": text }));
+    }
+
     fn screen(&mut self, width: u32, is_phone: bool) {
         let metrics = json!({
             "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": is_phone,
@@ -171,6 +202,19 @@ impl Drop for Browser {
         self.child.wait().ok();
     }
 }
+
+/// A key that is no text.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Key {
+    Tab,
+    Enter,
+    Space,
+    /// A small letter.
+    Letter(char),
+}
+
+/// Width of the screen of a narrow phone.
+pub(crate) const NARROW: u32 = 375;
 
 /// Width of a phone's screen.
 const PHONE: u32 = 390;

@@ -60,6 +60,8 @@ mod monitor;
 #[cfg(feature = "monitor")]
 mod monitor_admin;
 
+mod monitor_keyboard;
+
 mod lab;
 
 #[cfg(target_os = "linux")]

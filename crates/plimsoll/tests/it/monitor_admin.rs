@@ -13,7 +13,7 @@ use crate::served::Served;
 /// A configuration without monitors, and the password of its owner.
 ///
 /// - `more`: tables of the file.
-fn initialized(folder: &Path, more: &str) -> (String, String) {
+pub(crate) fn initialized(folder: &Path, more: &str) -> (String, String) {
     let file = folder.join("monitor.toml");
     let text =
         format!("store = \"monitor.db\"\n[[page]]\nslug = \"p\"\ntitle = \"Our services\"\n{more}");
