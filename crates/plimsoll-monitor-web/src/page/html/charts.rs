@@ -48,7 +48,7 @@ pub(crate) fn chart(
         across: "",
         y: Axis::Linear(short_time),
         lines: vec![line("p50", 0.5), line("p95", 0.95), line("p99", 0.99)],
-        shaded: Vec::new(),
+        shaded: outages(buckets),
         bands: Vec::new(),
     };
     if plot.is_empty() {
@@ -56,6 +56,24 @@ pub(crate) fn chart(
     } else {
         plot.html()
     }
+}
+
+/// Stretches of buckets in which at least half of the results were down.
+fn outages(buckets: &[Rollup]) -> Vec<(f64, f64)> {
+    let last = buckets.len().saturating_sub(1) as f64;
+    let is_down = |bucket: &Rollup| {
+        let [up, degraded, down, _] = bucket.counts;
+        down > 0 && down >= up + degraded
+    };
+    let mut all: Vec<(f64, f64)> = Vec::new();
+    for (at, _) in buckets.iter().enumerate().filter(|(_, one)| is_down(one)) {
+        let (from, to) = ((at as f64 - 0.5).max(0.0), (at as f64 + 0.5).min(last));
+        match all.last_mut() {
+            Some((_, end)) if *end >= from => *end = to,
+            _ => all.push((from, to)),
+        }
+    }
+    all
 }
 
 /// The title with the first and the last time of the buckets and their zone.
@@ -173,7 +191,7 @@ pub(crate) fn phases(t: Language, zone: &TimeZone, length: Duration, buckets: &[
         across: "",
         y: Axis::Linear(short_time),
         lines: shown.iter().map(line).collect(),
-        shaded: Vec::new(),
+        shaded: outages(buckets),
     };
     let known = buckets.iter().zip(&means);
     let rows = known.filter_map(|(bucket, mean)| {
@@ -324,6 +342,26 @@ mod tests {
             assert!(shown.contains(&row(&cells)), "{cells:?}: {shown}");
         }
         assert_eq!(shown.matches("scope=\"row\"").count(), 2, "{shown}");
+    }
+
+    #[test]
+    fn outages_are_shaded_from_their_first_bucket_to_their_last() {
+        let up = || row(Status::Up, 40_000, [None; 5]);
+        let down = || row(Status::Down, 900_000, [None; 5]);
+        let buckets = [
+            bucket(0, &[down()]),
+            bucket(1, &[up(), up(), down()]),
+            bucket(2, &[up(), down()]),
+            bucket(3, &[down()]),
+            bucket(4, &[up()]),
+            bucket(5, &[up(), down(), down()]),
+        ];
+        assert_eq!(outages(&buckets), [(0.0, 0.5), (1.5, 3.5), (4.5, 5.0)]);
+        assert!(outages(&[]).is_empty());
+        let zone = TimeZone::UTC;
+        let day = Duration::from_hours(24);
+        let shown = chart(Language::English, "Times", &zone, day, &buckets);
+        assert_eq!(shown.matches("class=\"shade\"").count(), 3, "{shown}");
     }
 
     #[test]

@@ -264,7 +264,7 @@ fn an_outage_is_shown_acknowledged_and_reported() {
     });
     let (_, report) = owner.get_as(&admin, "/admin/reports?days=1");
     assert!(
-        report.contains("Shop: 1 outage<") || report.contains("Shop: 1 outage"),
+        report.contains("Shop: 1 outage") && report.contains("<a href=\"/admin/monitors/%5F"),
         "{report}"
     );
     let (status, csv) = owner.get_as(&admin, "/admin/reports.csv?days=1");
