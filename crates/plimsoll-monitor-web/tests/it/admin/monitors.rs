@@ -40,6 +40,8 @@ fn a_monitor_is_tested_added_and_shown_with_its_first_result() {
     // The interval is an hour: the result is that of the check at once.
     let (_, text) = owner.get_as(&admin, "/admin/monitors/_shop?done=added");
     assert!(text.contains("The monitor is added."));
+    let link = format!("<a href=\"{url}\" rel=\"noopener noreferrer\">{url}</a>");
+    assert!(text.contains(&link), "{link}: {text}");
     assert!(text.contains("met: <code>status == 200</code>"), "{text}");
     let shown = || owner.get_as(&admin, "/admin/monitors/_shop").1;
     eventually(|| !shown().contains("No results yet."));
