@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn_with_state, map_response};
+use axum::response::Response;
 use http::Method;
 use plimsoll_monitor::engine::Handle;
 
@@ -12,6 +13,7 @@ use crate::access::{self, Audience};
 use crate::answer::method_not_allowed;
 use crate::page::Pages;
 use crate::state::Api;
+use crate::visit::NoStatusPage;
 use crate::{admin, api, visit};
 
 /// All routes.
@@ -26,6 +28,7 @@ pub(crate) fn router_with(handle: Handle, pages: Arc<Pages>) -> Router {
         .into_router()
         .fallback(visit::at_root)
         .method_not_allowed_fallback(method_not_allowed)
+        .layer(map_response(paged))
         .layer(from_fn_with_state(api.clone(), access::locate))
         .with_state(api)
 }
@@ -36,6 +39,14 @@ fn routes(api: &Api) -> Routes {
         .merge(api::routes(api))
         .merge(admin::routes(api))
         .merge(of_pages(api))
+}
+
+/// A page in place of JSON for browsers where there is no status page.
+async fn paged(response: Response) -> Response {
+    match response.extensions().get::<NoStatusPage>() {
+        Some(none) => admin::no_status_page(none.is_tls),
+        None => response,
+    }
 }
 
 fn of_pages(api: &Api) -> Routes {

@@ -18,7 +18,6 @@ use plimsoll_monitor::config::Language;
 use plimsoll_monitor::store::StoreError;
 use serde_json::json;
 
-use crate::admin::no_status_page;
 use crate::answer::not_found;
 use crate::badge::{self, Badge, Look};
 use crate::cookies::cookie;
@@ -86,15 +85,25 @@ pub(crate) async fn at_root(State(api): State<Api>, request: Request) -> Respons
     serve(&api, plan, String::new(), &path, request).await
 }
 
-/// The response where there is no status page: for people a page, for programs JSON.
+/// Of a response: no status page is where a browser looked for one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NoStatusPage {
+    /// Whether the browser reached it over TLS.
+    pub(crate) is_tls: bool,
+}
+
+/// The response where there is no status page: JSON, for which browsers get a page instead.
 async fn no_page(request: Request) -> Response {
     let fields = request.headers();
     let accepted = fields.get(ACCEPT).and_then(|value| value.to_str().ok());
     let is_of_browser = accepted.is_some_and(|value| value.contains("text/html"));
-    if is_of_browser && !is_of_programs(request.uri().path()) {
-        return no_status_page(is_tls(fields, request.extensions()));
+    let is_page = is_of_browser && !is_of_programs(request.uri().path());
+    let is_tls = is_tls(fields, request.extensions());
+    let mut response = not_found().await.into_response();
+    if is_page {
+        response.extensions_mut().insert(NoStatusPage { is_tls });
     }
-    not_found().await.into_response()
+    response
 }
 
 /// The host of a request, without its port.
