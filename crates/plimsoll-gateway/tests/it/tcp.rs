@@ -185,7 +185,7 @@ fn a_client_is_reset_when_no_server_can_be_connected_to() {
     let gateway = gateway(&format!("\"tcp://{}\"", refused_address()), "");
     let mut stream = connect(gateway.address());
     let error = stream.read(&mut [0; 8]).unwrap_err();
-    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+    assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
     eventually(|| metric(&gateway, "flows_ended_total", "connect_failed") == 1);
 }
 
@@ -199,7 +199,7 @@ fn a_reset_is_passed_on_and_silence_ends_a_connection() {
     let mut stream = connect(gateway.address());
     stream.read_exact(&mut [0; 5]).unwrap();
     let error = stream.read(&mut [0; 8]).unwrap_err();
-    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+    assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
     eventually(|| metric(&gateway, "flows_ended_total", "idle_timeout") == 1);
     let mut stream = connect(gateway.address());
     stream.read_exact(&mut [0; 5]).unwrap();
