@@ -26,6 +26,7 @@ mod chunked;
 mod error;
 
 pub use crate::h1::chunked::ChunkedDecoder;
+pub(crate) use crate::h1::chunked::{has_control, is_name};
 pub use crate::h1::date::DateLine;
 pub use crate::h1::error::DecodeError;
 pub use crate::h1::field_lines::FieldLines;
