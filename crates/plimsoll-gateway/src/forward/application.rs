@@ -89,11 +89,17 @@ impl FieldSource for CgiParameters<'_> {
         put("SERVER_PROTOCOL", request.version.name());
         put("REQUEST_METHOD", request.method);
         let mut text = String::with_capacity(128);
-        text.push_str(request.path);
-        if let Some(query) = request.query {
-            text.push('?');
-            text.push_str(query);
+        match request.sent_target() {
+            Some(sent) => text.push_str(&sent),
+            None => {
+                text.push_str(request.path);
+                if let Some(query) = request.query {
+                    text.push('?');
+                    text.push_str(query);
+                }
+            }
         }
+        // Programs that find their pages by it get what the client sees.
         put("REQUEST_URI", &text);
         let query = target.split_once('?').map_or("", |(_, query)| query);
         put("QUERY_STRING", query);

@@ -8,7 +8,7 @@ use super::fastcgi::{Fallback, is_script};
 use super::nginx::Directive;
 use super::patterns::as_path;
 use super::proxy::prefix_expression;
-use super::redirects::is_redirecting;
+use super::redirects::{is_leading, is_redirecting};
 use super::route::Condition;
 use super::scope::Scope;
 use super::toml::Keys;
@@ -88,13 +88,12 @@ pub(super) fn files(
     if !below.is_empty() {
         files.set("optional", "true");
     }
-    if let Some(rewrite) = scope
-        .own("rewrite")
-        .filter(|it| !is_redirecting(std::slice::from_ref(it)))
-    {
+    if let Some(rewrite) = scope.own("rewrite").filter(|it| {
+        !is_redirecting(std::slice::from_ref(it)) && !is_leading(it, scope.innermost())
+    }) {
         notes.add(
             rewrite,
-            "left out: paths are changed where requests are forwarded, and where a path is redirected",
+            "left out: paths are changed where requests are forwarded or redirected, and where a location leads to another",
         );
     }
     if let Some(index) = scope.last("index") {
@@ -153,6 +152,14 @@ fn rewritten_file(folder: &Directive, scope: &Scope<'_>) -> Option<String> {
         return None;
     };
     let is_all = ["^", "^/", ".*", "^.*$", "^(.*)$", "^/.*", "^/(.*)$"].contains(&from.as_str());
+    // Of a folder it is the index.
+    let index = scope
+        .last("index")
+        .map_or("index.html", |it| it.argument(0));
+    let to = match to.strip_suffix('/') {
+        Some(folder) => format!("{folder}/{index}"),
+        None => to.clone(),
+    };
     let is_file = to.starts_with('/') && to.split('/').skip(1).all(is_file_name);
     let is_known = folder.name == "root" && !folder.argument(0).contains('$');
     let root = folder.argument(0).trim_end_matches('/');
