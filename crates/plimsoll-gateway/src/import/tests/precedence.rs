@@ -210,6 +210,19 @@ fn a_location_that_changes_the_path_leads_to_another() {
         ],
         &[],
     );
+    // One that stays in its location looks for other files.
+    check_order(
+        "root /srv;
+        location ~ ^/static/(a|b)/ { rewrite ^/static/(.*)$ /$1 break; try_files $uri @app; }
+        location @app { proxy_pass http://127.0.0.1:1; }",
+        &["regex = \"(?-i:/static/(a|b)/).*\"\nfiles = { root = \"/srv\", strip = \"/static/\""],
+        &[],
+    );
+    check_order(
+        "root /srv; location /old/ { rewrite ^/old/(.*) /new/$1 break; }",
+        &["prefix = \"/old/\"\nfiles = { root = \"/srv/new\", optional = true }"],
+        &[],
+    );
     // What is left out is said: what another one changes before, what a server changes once, and groups of another expression.
     for (does, reason) in [
         (
