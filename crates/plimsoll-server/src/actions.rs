@@ -12,8 +12,6 @@ mod redirect;
 
 mod respond;
 
-mod rewrite;
-
 mod target;
 
 pub use crate::actions::delay::Delay;
@@ -22,5 +20,4 @@ pub(crate) use crate::actions::fill::{Fill, FillContent, Filled};
 pub use crate::actions::mount::{Mount, SendBody};
 pub use crate::actions::redirect::{Redirect, RedirectError};
 pub use crate::actions::respond::Respond;
-pub(crate) use crate::actions::rewrite::{Rewrite, Rewriting};
 pub(crate) use crate::actions::target::Target;

@@ -94,18 +94,18 @@ impl Entry {
     pub(super) fn new(
         (request, seen): (&HeaderMap, &FieldList),
         status: StatusCode,
-        fields: HeaderMap,
+        fields: &HeaderMap,
         content: Content,
         times: Times,
         defaults: &Lifetimes,
     ) -> Option<Self> {
-        let directives = Directives::of_response(&fields);
-        if !may_store(request, status, &fields, &directives) {
+        let directives = Directives::of_response(fields);
+        if !may_store(request, status, fields, &directives) {
             return None;
         }
         let received = times.received;
-        let given = freshness::given_lifetime(status, &fields, &directives, received, defaults);
-        let has_validator = validators(&fields).next().is_some();
+        let given = freshness::given_lifetime(status, fields, &directives, received, defaults);
+        let has_validator = validators(fields).next().is_some();
         let lifetime = match given {
             // A response that can neither be fresh nor be validated is useless.
             Some(given) if given.is_zero() && !has_validator && !may_be_stale(&directives) => {
@@ -113,14 +113,14 @@ impl Entry {
             }
             Some(given) => given,
             None if !has_validator => return None,
-            None => freshness::guessed_lifetime(status, &fields, &directives, received)
+            None => freshness::guessed_lifetime(status, fields, &directives, received)
                 .unwrap_or_default(),
         };
-        let selecting = selecting(seen, &fields)?;
+        let selecting = selecting(seen, fields)?;
         let head = Head {
             status,
-            initial_age: freshness::initial_age(&fields, times),
-            fields: StoredFields::new(&fields),
+            initial_age: freshness::initial_age(fields, times),
+            fields: StoredFields::new(fields),
             times,
             reuse: Reuse::new(&directives),
             lifetime,
@@ -208,7 +208,7 @@ impl Entry {
             fields.remove(AGE);
         }
         let content = self.content.clone();
-        Self::new(request, self.head.status, fields, content, times, defaults)
+        Self::new(request, self.head.status, &fields, content, times, defaults)
     }
 
     /// Bytes that it takes.
@@ -355,7 +355,7 @@ mod tests {
         Entry::new(
             (&fields(request), &FieldList::new()),
             status,
-            fields(response),
+            &fields(response),
             Content::Memory(bytes::Bytes::new()),
             times,
             &Lifetimes::default(),

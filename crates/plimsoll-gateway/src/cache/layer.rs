@@ -434,7 +434,7 @@ impl Fetching {
             move |content| {
                 let request = (&sent, &seen);
                 let content = Content::Memory(content);
-                Entry::new(request, status, response, content, times, &lifetimes)
+                Entry::new(request, status, &response, content, times, &lifetimes)
             }
         };
         let is_short = response

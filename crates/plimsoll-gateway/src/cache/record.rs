@@ -149,8 +149,8 @@ pub(super) fn decode_head(record: &[u8]) -> Option<RecordHead<'_>> {
     let reuse = Reuse {
         no_cache: reader.number()? != 0,
         must_revalidate: reader.number()? != 0,
-        stale_while_revalidate: reader.duration()?,
-        stale_if_error: reader.duration()?,
+        stale_while_revalidate: reader.duration().ok()?,
+        stale_if_error: reader.duration().ok()?,
     };
     let sent = reader.fields()?;
     let sent = FieldLines::from_kept(sent, reader.bytes()?.to_vec())?;
@@ -219,6 +219,9 @@ impl Writer {
 
 struct Reader<'r>(&'r [u8]);
 
+/// The record ends before what is wanted.
+struct Ended;
+
 impl<'r> Reader<'r> {
     fn read_bytes(&mut self, count: usize) -> Option<&'r [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
@@ -236,9 +239,10 @@ impl<'r> Reader<'r> {
         SystemTime::UNIX_EPOCH.checked_add(Duration::from_nanos(self.number()?))
     }
 
-    fn duration(&mut self) -> Option<Option<Duration>> {
-        let nanos = self.number()?;
-        Some((nanos != u64::MAX).then(|| Duration::from_nanos(nanos)))
+    /// A time that may not be given.
+    fn duration(&mut self) -> Result<Option<Duration>, Ended> {
+        let nanos = self.number().ok_or(Ended)?;
+        Ok((nanos != u64::MAX).then(|| Duration::from_nanos(nanos)))
     }
 
     fn fields(&mut self) -> Option<FieldList> {
@@ -289,7 +293,7 @@ mod tests {
         let content = Content::Memory(Bytes::copy_from_slice(content));
         let request = (&HeaderMap::new(), &seen);
         let defaults = Lifetimes::default();
-        Entry::new(request, StatusCode::OK, fields, content, times, &defaults).unwrap()
+        Entry::new(request, StatusCode::OK, &fields, content, times, &defaults).unwrap()
     }
 
     proptest! {

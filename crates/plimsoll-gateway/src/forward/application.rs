@@ -89,14 +89,13 @@ impl FieldSource for CgiParameters<'_> {
         put("SERVER_PROTOCOL", request.version.name());
         put("REQUEST_METHOD", request.method);
         let mut text = String::with_capacity(128);
-        match request.sent_target() {
-            Some(sent) => text.push_str(&sent),
-            None => {
-                text.push_str(request.path);
-                if let Some(query) = request.query {
-                    text.push('?');
-                    text.push_str(query);
-                }
+        if let Some(sent) = request.sent_target() {
+            text.push_str(&sent);
+        } else {
+            text.push_str(request.path);
+            if let Some(query) = request.query {
+                text.push('?');
+                text.push_str(query);
             }
         }
         // Programs that find their pages by it get what the client sees.

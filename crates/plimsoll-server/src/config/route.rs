@@ -13,8 +13,7 @@ use regex::Regex;
 
 use crate::action::Action;
 use crate::actions::{
-    Delay, Echo, Fill, FillContent, Filled, Redirect, RedirectError, Respond, Rewrite, Rewriting,
-    Target,
+    Delay, Echo, Fill, FillContent, Filled, Redirect, RedirectError, Respond, Target,
 };
 use crate::config::action::{MadeAction, Mounted, Wants};
 use crate::config::document::{Table, Value, as_text};
@@ -28,7 +27,8 @@ use crate::observe::notice::{Notice, Severity};
 use crate::place::location::LocationError;
 use crate::place::{Maps, Moment, Template};
 use crate::route::{
-    FieldCondition, Leading, OnStatus, PathCondition, PlaceCondition, RouteConditions, RouteLink,
+    FieldCondition, Leading, OnStatus, PathCondition, PlaceCondition, Rewrite, Rewriting,
+    RouteConditions, RouteLink,
 };
 use crate::worker::context::WorkerContext;
 

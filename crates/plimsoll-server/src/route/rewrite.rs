@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use http::StatusCode;
 
-use super::target::Target;
 use crate::action::{Action, Answer};
+use crate::actions::Target;
 use crate::message::request::Request;
 use crate::message::response::Response;
 use crate::route::RouteLink;
