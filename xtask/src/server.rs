@@ -5,6 +5,8 @@ use std::process::{Child, Command};
 use std::thread;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::step;
 use crate::{Failure, Outcome};
 
@@ -23,7 +25,17 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended by itself. Asked first, since only so a server ends processes of its own; those that are left
+        // hold the output of the task open.
+        if let Some(id) = Pid::from_raw(self.0.id().cast_signed()) {
+            kill_process(id, Signal::TERM).ok();
+        }
+        for _ in 0..100 {
+            if matches!(self.0.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            thread::park_timeout(Duration::from_millis(100));
+        }
         self.0.kill().ok();
         self.0.wait().ok();
     }

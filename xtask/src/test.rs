@@ -2,8 +2,9 @@
 
 mod programs;
 mod report;
+mod since;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
 use std::path::Path;
 use std::process::Command;
@@ -15,6 +16,7 @@ use clap::Args;
 
 use self::programs::Setting;
 use self::report::Report;
+use self::since::Changed;
 use crate::packages::{self, Package};
 use crate::step;
 use crate::{Failure, Outcome, bench, chaos_table, services};
@@ -25,6 +27,10 @@ pub(crate) struct Arguments {
     /// Only these packages (all of them without)
     #[arg(short, long = "package", value_name = "NAME")]
     packages: Vec<String>,
+
+    /// Only tests that are new or different since this commit; with `--repeat 20 --busy` before they are kept
+    #[arg(long, value_name = "COMMIT", conflicts_with_all = ["packages", "rest"])]
+    since: Option<String>,
 
     /// Run them this many times, and fail if one run fails
     #[arg(long, value_name = "TIMES", default_value_t = 1)]
@@ -64,6 +70,7 @@ impl Arguments {
     pub(crate) fn once() -> Self {
         Self {
             packages: Vec::new(),
+            since: None,
             repeat: 1,
             busy: false,
             late: None,
@@ -122,7 +129,14 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     let mut failed = Vec::new();
     let mut reasons = Vec::new();
     let mut flaky = Vec::new();
-    let built = programs::build(root, &mut of_cargo(arguments))?;
+    let changed = match &arguments.since {
+        Some(commit) => Some(since::changed(root, commit)?),
+        None => None,
+    };
+    let mut built = programs::build(root, &mut of_cargo(arguments, changed.as_ref()))?;
+    if let Some(changed) = &changed {
+        built.keep(root, changed);
+    }
     for run in 1..=arguments.repeat {
         if arguments.repeat > 1 {
             println!("\n== run {run} of {}", arguments.repeat);
@@ -172,11 +186,16 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
 }
 
 /// Cargo with what chooses and builds tests.
-fn of_cargo(arguments: &Arguments) -> Command {
+fn of_cargo(arguments: &Arguments, changed: Option<&Changed>) -> Command {
     // All failures of a run are reported, not those of the first crate that has one.
     let mut command = step::cargo(&["test", "--locked", "--no-fail-fast"]);
-    if arguments.packages.is_empty() {
+    if arguments.packages.is_empty() && changed.is_none() {
         command.arg("--workspace");
+    }
+    // The name of a package is that of its folder.
+    for folder in changed.into_iter().flat_map(BTreeMap::keys) {
+        let name = folder.rsplit('/').next().unwrap_or(folder);
+        command.args(["--package", name]);
     }
     for package in &arguments.packages {
         command.args(["--package", package]);

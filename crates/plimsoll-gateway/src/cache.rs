@@ -20,6 +20,8 @@ mod content;
 
 mod store;
 
+mod stored_fields;
+
 mod record;
 
 mod disk;

@@ -14,4 +14,6 @@ pub(crate) mod body;
 
 pub(crate) mod response;
 
+pub(crate) mod verbatim;
+
 pub(crate) mod file;

@@ -15,6 +15,8 @@ mod on_status;
 
 mod path;
 
+mod rewrite;
+
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -35,6 +37,7 @@ pub use crate::route::on_status::{
     OnStatus, StatusPattern, Successor, SuccessorStatus, SuccessorTarget,
 };
 pub use crate::route::path::{PathCondition, PathError, Pattern};
+pub(crate) use crate::route::rewrite::{Rewrite, Rewriting};
 
 use crate::route::path::{RequestPath, key};
 

@@ -9,6 +9,8 @@ mod request;
 
 mod response;
 
+mod field_lines;
+
 mod known_head;
 
 mod server;
@@ -24,8 +26,10 @@ mod chunked;
 mod error;
 
 pub use crate::h1::chunked::ChunkedDecoder;
+pub(crate) use crate::h1::chunked::{has_control, is_name};
 pub use crate::h1::date::DateLine;
 pub use crate::h1::error::DecodeError;
+pub use crate::h1::field_lines::FieldLines;
 pub use crate::h1::known_head::KnownHead;
 pub use crate::h1::request::{HeadError, RequestHead, put_field};
 pub use crate::h1::response::{

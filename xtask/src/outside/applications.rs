@@ -42,28 +42,6 @@ const LEFT_OUT: [&str; 11] = [
     "via",
 ];
 
-/// A server that ends its own processes when it is asked to stop.
-struct Daemon(Server);
-
-impl Daemon {
-    fn start(command: &mut Command) -> Result<Self, Failure> {
-        Server::start(command).map(Self)
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let mut kill = Command::new("kill");
-        kill.arg(self.0.0.id().to_string()).status().ok();
-        for _ in 0..100 {
-            if matches!(self.0.0.try_wait(), Ok(Some(_))) {
-                return;
-            }
-            thread::park_timeout(Duration::from_millis(100));
-        }
-    }
-}
-
 /// An application behind both.
 struct Site {
     host: &'static str,
@@ -71,7 +49,7 @@ struct Site {
     jars: [PathBuf; 2],
     /// Expressions for what is another one each time, which `…` stands for.
     random: Vec<Regex>,
-    _servers: [Daemon; 2],
+    _servers: [Server; 2],
 }
 
 impl Site {
@@ -97,14 +75,14 @@ impl Site {
         let nginx = packages::find("nginx", &[]).ok_or("nginx is not installed")?;
         let mut nginx = Command::new(nginx);
         nginx.arg("-p").arg(folder).arg("-c").arg(&files[0]);
-        let nginx = Daemon::start(nginx.args(["-g", "daemon off;"]))?;
+        let nginx = Server::start(nginx.args(["-g", "daemon off;"]))?;
         let imported = folder.join("plimsoll.toml");
         let mut import = Command::new(&bench.plimsoll);
         import.args(["gateway", "import"]).arg(&files[1]);
         crate::step::run(folder, import.arg("-o").arg(&imported))?;
         let mut up = Command::new(&bench.plimsoll);
         up.arg("up").arg(&imported).stdout(Stdio::null());
-        let plimsoll = Daemon::start(&mut up)?;
+        let plimsoll = Server::start(&mut up)?;
         wait_until("a server on port 80", || {
             [THEIRS, OURS]
                 .iter()

@@ -12,6 +12,7 @@ use std::thread;
 
 use serde_json::Value;
 
+use super::since::Changed;
 use crate::Failure;
 use crate::step;
 
@@ -30,6 +31,8 @@ pub(super) struct Program {
     executable: PathBuf,
     /// That of the package, in which cargo would run it.
     folder: PathBuf,
+    /// The tests to be run, by parts of their names; all without one.
+    tests: Vec<String>,
 }
 
 /// What cargo has built.
@@ -106,8 +109,20 @@ impl Built {
                 name: name.to_owned(),
                 executable: executable.into(),
                 folder: folder.to_owned(),
+                tests: Vec::new(),
             });
         }
+    }
+
+    /// Leaves only these tests; none of documentation.
+    pub(super) fn keep(&mut self, root: &Path, changed: &Changed) {
+        self.libraries.clear();
+        for program in &mut self.programs {
+            let folder = program.folder.strip_prefix(root).ok();
+            let tests = folder.and_then(|it| changed.get(it.to_str()?));
+            program.tests = tests.into_iter().flatten().cloned().collect();
+        }
+        self.programs.retain(|program| !program.tests.is_empty());
     }
 }
 
@@ -155,6 +170,7 @@ impl Program {
         }
         command
             .args(only)
+            .args(self.tests.iter().filter(|_| only.is_empty()))
             .args(setting.arguments)
             .current_dir(&self.folder)
             .env("CARGO", env!("CARGO"))
@@ -356,6 +372,7 @@ mod tests {
             name: name.to_owned(),
             executable,
             folder: folder.to_owned(),
+            tests: Vec::new(),
         }
     }
 

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::SystemTime;
 
 use lru::LruCache;
 use plimsoll_server::{Notice, Notices, Severity};
@@ -218,11 +219,7 @@ impl Disk {
         let entry = if let Some(entry) = loaded.upgrade() {
             entry
         } else {
-            let ((identity, own_key), entry) = stored.read(reading)?;
-            if identity != self.identity || own_key != key {
-                return None;
-            }
-            let entry = Arc::new(entry);
+            let entry = Arc::new(stored.read(reading, (&self.identity, key))?);
             *loaded = Arc::downgrade(&entry);
             entry
         };
@@ -306,7 +303,7 @@ impl Disk {
         };
         self.is_failing.store(false, Ordering::Relaxed);
         let located = Located {
-            selecting: entry.selecting().clone(),
+            selecting: entry.head.selecting.clone(),
             stored: Stored::new(file, length as u64),
         };
         let gone = {
@@ -347,26 +344,35 @@ impl Disk {
     /// Takes over what is in the folder, the oldest first; what is not of this configuration is removed.
     fn scan(&self) {
         let entries = fs::read_dir(&self.plan.folder);
-        let mut found: Vec<(RecordHead, PathBuf, u64)> = Vec::new();
+        let mut found = Vec::new();
         for file in entries.into_iter().flatten().flatten().map(|it| it.path()) {
-            match read_head(&file).filter(|(head, _)| head.identity == self.identity) {
-                Some((head, bytes)) => found.push((head, file, bytes)),
+            match self.own(&file) {
+                Some(own) => found.push(own),
                 None => _ = fs::remove_file(file),
             }
         }
-        found.sort_by_key(|(head, ..)| head.times.received);
-        for (head, file, bytes) in found {
-            let located = Located {
-                selecting: head.selecting,
-                stored: Stored::new(file, bytes),
-            };
-            let gone = self
-                .lock()
-                .insert(&Key::from(head.key), located, self.plan.limit);
+        found.sort_by_key(|(received, ..)| *received);
+        for (_, key, located) in found {
+            let gone = self.lock().insert(&key, located, self.plan.limit);
             for stored in gone {
                 fs::remove_file(&stored.file).ok();
             }
         }
+    }
+
+    /// A file with a response of this configuration: when that came, and for what it is.
+    fn own(&self, file: &Path) -> Option<(SystemTime, Key, Located)> {
+        let (record, bytes) = read_head(file)?;
+        let RecordHead {
+            identity,
+            key,
+            head,
+        } = record::decode_head(&record)?;
+        let located = Located {
+            selecting: head.selecting,
+            stored: Stored::new(file.to_owned(), bytes),
+        };
+        (*identity == self.identity).then(|| (head.times.received, Key::from(key), located))
     }
 }
 
@@ -390,8 +396,8 @@ const BEGINNING: usize = 16 << 10;
 const MOST_SUMMED: usize = 64 << 10;
 
 impl Stored {
-    /// The response in the file; `None` if it is not whole, or cannot be read in this way.
-    fn read(&self, reading: Reading) -> Option<(record::Origin, Entry)> {
+    /// The response in the file; `None` if it is not whole or not the one that is wanted, or cannot be read in this way.
+    fn read(&self, reading: Reading, wanted: (&Identity, &str)) -> Option<Entry> {
         let file = open(&self.file, reading).ok()?;
         let metadata = file.metadata().ok()?;
         // Another length than what was written or found at the start is damage, and may be more than fits memory.
@@ -422,11 +428,11 @@ impl Stored {
             self.whole_since.store(changed, Ordering::Relaxed);
         }
         let file = Arc::new(file);
-        record::decode(&bytes, length, &file).or_else(|| {
+        record::decode(&bytes, length, &file, wanted).or_else(|| {
             // A head that is longer than that.
             bytes.resize(length, 0);
             read_at_start(&file, &mut bytes, reading).ok()?;
-            record::decode(&bytes, length, &file)
+            record::decode(&bytes, length, &file, wanted)
         })
     }
 }
@@ -455,8 +461,8 @@ fn read_at_start(file: &File, bytes: &mut [u8], reading: Reading) -> io::Result<
     }
 }
 
-/// The head of a record in a file, and the bytes of the file.
-fn read_head(file: &Path) -> Option<(RecordHead, u64)> {
+/// The beginning of a record in a file up to the end of its head, and the bytes of the file.
+fn read_head(file: &Path) -> Option<(Vec<u8>, u64)> {
     let mut opened = File::open(file).ok()?;
     let bytes = opened.metadata().ok().filter(fs::Metadata::is_file)?.len();
     if file.extension().is_some() {
@@ -467,7 +473,7 @@ fn read_head(file: &Path) -> Option<(RecordHead, u64)> {
     let end = record::head_end(&record).filter(|end| *end <= MOST_HEAD)?;
     record.resize(end, 0);
     opened.read_exact(record.get_mut(record::PREFIX..)?).ok()?;
-    Some((record::decode_head(&record)?, bytes))
+    Some((record, bytes))
 }
 
 impl Index {

@@ -2,17 +2,15 @@
 
 use std::time::{Duration, SystemTime};
 
-use http::header::{
-    AGE, AUTHORIZATION, CONTENT_LENGTH, HeaderName, HeaderValue, SET_COOKIE, TRAILER, UPGRADE, VARY,
-};
+use http::header::{AGE, AUTHORIZATION, HeaderName, HeaderValue, SET_COOKIE, TRAILER, VARY};
 use http::{HeaderMap, StatusCode};
-use plimsoll_model::FieldClass;
 use plimsoll_wire::http::FieldList;
 
 use super::content::Content;
 use super::directives::Directives;
 use super::freshness::{self, Times};
 use super::lifetimes::Lifetimes;
+use super::stored_fields::StoredFields;
 
 /// What a cache has done (RFC 9211).
 pub(super) const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
@@ -20,18 +18,49 @@ pub(super) const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-statu
 /// A response that is kept for later requests.
 #[derive(Debug)]
 pub(super) struct Entry {
-    pub(super) status: StatusCode,
-    pub(super) fields: HeaderMap,
+    pub(super) head: Head,
     pub(super) content: Content,
+}
+
+/// A stored response without its content, with what was made of its fields when it was stored.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) status: StatusCode,
+    pub(super) fields: StoredFields,
     pub(super) times: Times,
-    directives: Directives,
-    lifetime: Duration,
+    pub(super) reuse: Reuse,
+    /// How long it is fresh.
+    pub(super) lifetime: Duration,
     /// Its age when it was received.
-    initial_age: Duration,
+    pub(super) initial_age: Duration,
     /// The fields that `Vary` names, as the server saw them.
-    selecting: Selecting,
-    /// Its fields as clients get them, but for those that a cache sets for each of them.
-    sent: FieldList,
+    pub(super) selecting: Selecting,
+}
+
+/// What a response says about its use once it is stored, but for its lifetime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Reuse {
+    /// It is validated each time.
+    pub(super) no_cache: bool,
+    /// It is never used beyond its lifetime, whatever the client accepts (section 4.2.4).
+    pub(super) must_revalidate: bool,
+    /// RFC 5861; the configuration says it where the response does not.
+    pub(super) stale_while_revalidate: Option<Duration>,
+    pub(super) stale_if_error: Option<Duration>,
+}
+
+impl Reuse {
+    fn new(directives: &Directives) -> Self {
+        let flags = directives.flags;
+        Self {
+            no_cache: flags.no_cache,
+            must_revalidate: flags.must_revalidate
+                || flags.proxy_revalidate
+                || directives.s_maxage.is_some(),
+            stale_while_revalidate: directives.stale_while_revalidate,
+            stale_if_error: directives.stale_if_error,
+        }
+    }
 }
 
 /// The fields by which a response is selected, with their values in normal form.
@@ -65,18 +94,18 @@ impl Entry {
     pub(super) fn new(
         (request, seen): (&HeaderMap, &FieldList),
         status: StatusCode,
-        fields: HeaderMap,
+        fields: &HeaderMap,
         content: Content,
         times: Times,
         defaults: &Lifetimes,
     ) -> Option<Self> {
-        let directives = Directives::of_response(&fields);
-        if !may_store(request, status, &fields, &directives) {
+        let directives = Directives::of_response(fields);
+        if !may_store(request, status, fields, &directives) {
             return None;
         }
         let received = times.received;
-        let given = freshness::given_lifetime(status, &fields, &directives, received, defaults);
-        let has_validator = validators(&fields).next().is_some();
+        let given = freshness::given_lifetime(status, fields, &directives, received, defaults);
+        let has_validator = validators(fields).next().is_some();
         let lifetime = match given {
             // A response that can neither be fresh nor be validated is useless.
             Some(given) if given.is_zero() && !has_validator && !may_be_stale(&directives) => {
@@ -84,73 +113,41 @@ impl Entry {
             }
             Some(given) => given,
             None if !has_validator => return None,
-            None => freshness::guessed_lifetime(status, &fields, &directives, received)
+            None => freshness::guessed_lifetime(status, fields, &directives, received)
                 .unwrap_or_default(),
         };
-        let selecting = selecting(seen, &fields)?;
-        Some(Self {
+        let selecting = selecting(seen, fields)?;
+        let head = Head {
             status,
-            sent: sent(&fields),
-            initial_age: freshness::initial_age(&fields, times),
-            fields,
-            content,
+            initial_age: freshness::initial_age(fields, times),
+            fields: StoredFields::new(fields),
             times,
-            directives,
+            reuse: Reuse::new(&directives),
             lifetime,
             selecting,
-        })
-    }
-
-    /// One that was stored before, by the rules of that time.
-    ///
-    /// - `parts`: its status, fields and content.
-    pub(super) fn restored(
-        parts: (StatusCode, HeaderMap, Content),
-        times: Times,
-        lifetime: Duration,
-        selecting: Selecting,
-    ) -> Self {
-        let (status, fields, content) = parts;
-        Self {
-            status,
-            directives: Directives::of_response(&fields),
-            initial_age: freshness::initial_age(&fields, times),
-            sent: sent(&fields),
-            fields,
-            content,
-            times,
-            lifetime,
-            selecting,
-        }
-    }
-
-    /// How long it is fresh.
-    pub(super) fn lifetime(&self) -> Duration {
-        self.lifetime
-    }
-
-    /// The fields that `Vary` names, as the server saw them.
-    pub(super) fn selecting(&self) -> &Selecting {
-        &self.selecting
+        };
+        Some(Self { head, content })
     }
 
     /// Whether it was stored for a request with the same selecting fields (section 4.1).
     ///
     /// - `seen`: yields the fields of the request as a server sees them.
     pub(super) fn is_selected_by<'s>(&self, seen: &dyn Fn() -> &'s FieldList) -> bool {
-        is_selected_by(&self.selecting, seen)
+        is_selected_by(&self.head.selecting, seen)
     }
 
     /// Its age at `now` (section 4.2.3).
     pub(super) fn age(&self, now: SystemTime) -> Duration {
-        let resident = now.duration_since(self.times.received).unwrap_or_default();
-        self.initial_age.saturating_add(resident)
+        let resident = now
+            .duration_since(self.head.times.received)
+            .unwrap_or_default();
+        self.head.initial_age.saturating_add(resident)
     }
 
     /// Permitted use for a request.
     pub(super) fn usage(&self, request: &Directives, staleness: Staleness, now: SystemTime) -> Use {
-        let flags = self.directives.flags;
-        if request.flags.no_cache || flags.no_cache {
+        let reuse = self.head.reuse;
+        if request.flags.no_cache || reuse.no_cache {
             return Use::Validate;
         }
         let age = self.age(now);
@@ -158,18 +155,17 @@ impl Entry {
             return Use::Validate;
         }
         let wanted = age.saturating_add(request.min_fresh.unwrap_or_default());
-        if self.lifetime > wanted {
+        if self.head.lifetime > wanted {
             return Use::Fresh;
         }
-        // Section 4.2.4: these forbid it, whatever the client accepts.
-        if self.must_validate() {
+        if reuse.must_revalidate {
             return Use::Validate;
         }
-        let stale = age.saturating_sub(self.lifetime);
+        let stale = age.saturating_sub(self.head.lifetime);
         if request.max_stale.is_some_and(|limit| stale <= limit) {
             return Use::Fresh;
         }
-        let limit = self.directives.stale_while_revalidate;
+        let limit = reuse.stale_while_revalidate;
         if stale < limit.unwrap_or(staleness.while_revalidate) && request.min_fresh.is_none() {
             return Use::StaleWhileRevalidate;
         }
@@ -183,16 +179,12 @@ impl Entry {
         staleness: Staleness,
         now: SystemTime,
     ) -> bool {
-        let stale = self.age(now).saturating_sub(self.lifetime);
-        let limit = request.stale_if_error.or(self.directives.stale_if_error);
+        let stale = self.age(now).saturating_sub(self.head.lifetime);
+        let limit = request.stale_if_error.or(self.head.reuse.stale_if_error);
         let limit = limit.unwrap_or(staleness.if_error);
-        let may_be_used = !self.must_validate() && !self.directives.flags.no_cache;
-        may_be_used && !self.status.is_server_error() && stale < limit
-    }
-
-    fn must_validate(&self) -> bool {
-        let flags = self.directives.flags;
-        flags.must_revalidate || flags.proxy_revalidate || self.directives.s_maxage.is_some()
+        let reuse = self.head.reuse;
+        let may_be_used = !reuse.must_revalidate && !reuse.no_cache;
+        may_be_used && !self.head.status.is_server_error() && stale < limit
     }
 
     /// The same response with what a 304 says (section 3.2); `None` if it may not be stored any more.
@@ -203,7 +195,7 @@ impl Entry {
         times: Times,
         defaults: &Lifetimes,
     ) -> Option<Self> {
-        let mut fields = self.fields.clone();
+        let mut fields = self.head.fields.map().clone();
         for name in update.keys() {
             if is_updated(name) {
                 fields.remove(name);
@@ -216,41 +208,21 @@ impl Entry {
             fields.remove(AGE);
         }
         let content = self.content.clone();
-        Self::new(request, self.status, fields, content, times, defaults)
-    }
-
-    /// Its fields as clients get them, but for those that are other ones for each of them: `Age`, `Cache-Status` and those
-    /// of connections.
-    pub(super) fn sent(&self) -> &FieldList {
-        &self.sent
+        Self::new(request, self.head.status, &fields, content, times, defaults)
     }
 
     /// Bytes that it takes.
     pub(super) fn size(&self) -> usize {
         const FIELD: usize = 64;
-        let fields = self.fields.iter();
-        let fields: usize = fields
-            .map(|(name, value)| 2 * (name.as_str().len() + value.len()) + FIELD)
-            .sum();
         let selecting: usize = self
+            .head
             .selecting
             .iter()
             .flat_map(|(_, values)| values)
             .map(|it| it.len() + FIELD)
             .sum();
-        size_of::<Self>() + fields + selecting + self.content.in_memory()
+        size_of::<Self>() + self.head.fields.size() + selecting + self.content.in_memory()
     }
-}
-
-fn sent(fields: &HeaderMap) -> FieldList {
-    let is_sent = |name: &HeaderName| {
-        let class = FieldClass::from_name(name.as_str().as_bytes());
-        let is_of_connection = class.is_connection_specific() && name != UPGRADE;
-        !is_of_connection && ![AGE, CACHE_STATUS, CONTENT_LENGTH].contains(name)
-    };
-    let sent = fields.iter().filter(|(name, _)| is_sent(name));
-    sent.map(|(name, value)| (name.as_str(), value.as_bytes()))
-        .collect()
 }
 
 /// The same by the fields alone.
@@ -383,7 +355,7 @@ mod tests {
         Entry::new(
             (&fields(request), &FieldList::new()),
             status,
-            fields(response),
+            &fields(response),
             Content::Memory(bytes::Bytes::new()),
             times,
             &Lifetimes::default(),

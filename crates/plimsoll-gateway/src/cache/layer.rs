@@ -1,6 +1,7 @@
 //! The cache before the action of a route: what is stored is sent, the rest is fetched, validated and stored.
 
 use std::cell::OnceCell;
+use std::io::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -351,7 +352,7 @@ impl Fetching {
         let mut edits = conditions
             .into_iter()
             .fold(FieldEdits::new(), FieldEdits::remove);
-        for (name, value) in entry::validators(&entry.fields) {
+        for (name, value) in entry::validators(entry.head.fields.map()) {
             edits = edits.set(name, value.clone());
         }
         let requested = SystemClock.wall();
@@ -433,7 +434,7 @@ impl Fetching {
             move |content| {
                 let request = (&sent, &seen);
                 let content = Content::Memory(content);
-                Entry::new(request, status, response, content, times, &lifetimes)
+                Entry::new(request, status, &response, content, times, &lifetimes)
             }
         };
         let is_short = response
@@ -535,77 +536,96 @@ impl Lookup {
 
     /// A stored response as this request gets it: whole, in part, or 304.
     fn response(&self, entry: &Entry, now: SystemTime, status: &'static str) -> Response {
-        let age = HeaderValue::from(entry.age(now).as_secs());
+        let age = entry.age(now).as_secs();
         let cache_status = cache_status(status, false);
-        let with = |response: Response| {
-            // Those that were stored are not among the others.
-            let response = response
-                .with_field(AGE, age.clone())
-                .with_field(CACHE_STATUS, cache_status.clone());
-            if self.is_relaying {
-                response.relayed()
+        let is_ok = entry.head.status == StatusCode::OK;
+        // Most requests have no conditions, and then the fields need not be looked at.
+        let response = if is_ok && self.is_answered_by_304(entry) {
+            let response =
+                Response::new(StatusCode::NOT_MODIFIED).with_field_map(validating(entry));
+            response
+                .with_field(AGE, HeaderValue::from(age))
+                .with_field(CACHE_STATUS, cache_status)
+        } else {
+            let (status, content, range) = self.part(entry);
+            let body = if self.is_head {
+                ResponseBody::Announced(entry.content.len() as u64)
             } else {
-                response
+                content.into_body()
+            };
+            let mut own = FieldList::with_capacity(3, 96);
+            push_number(&mut own, AGE.as_str(), age);
+            own.push(CACHE_STATUS.as_str().as_bytes(), cache_status.as_bytes());
+            let response = Response::new(status)
+                .with_field_lines(Arc::clone(entry.head.fields.sent()), own)
+                .with_body(body);
+            match range.and_then(|text| HeaderValue::from_str(&text).ok()) {
+                Some(range) => response.with_field_set(CONTENT_RANGE, range),
+                None => response,
             }
         };
-        let is_ok = entry.status == StatusCode::OK;
-        if is_ok && condition::is_not_modified(&self.fields, &entry.fields) {
-            let kept = [
-                CACHE_CONTROL,
-                CONTENT_LOCATION,
-                DATE,
-                ETAG,
-                EXPIRES,
-                LAST_MODIFIED,
-                VARY,
-            ];
-            let kept = kept.into_iter().flat_map(|name| {
-                let values = entry.fields.get_all(&name).iter();
-                values.map(move |value| (name.clone(), value.clone()))
-            });
-            let fields: HeaderMap = kept.collect();
-            return with(Response::new(StatusCode::NOT_MODIFIED).with_field_map(fields));
-        }
-        let part = if is_ok && !self.is_head {
-            condition::part(&self.fields, &entry.fields, entry.content.len())
+        if self.is_relaying {
+            response.relayed()
         } else {
-            Part::Whole
-        };
+            response
+        }
+    }
+
+    fn is_answered_by_304(&self, entry: &Entry) -> bool {
+        let conditions = [IF_NONE_MATCH, IF_MODIFIED_SINCE];
+        conditions.iter().any(|it| self.fields.contains_key(it))
+            && condition::is_not_modified(&self.fields, entry.head.fields.map())
+    }
+
+    /// Status and content for the range that the request has, if it has one, and the value of `Content-Range`.
+    fn part(&self, entry: &Entry) -> (StatusCode, Content, Option<String>) {
+        let status = entry.head.status;
+        if status != StatusCode::OK || self.is_head || !self.fields.contains_key(RANGE) {
+            return (status, entry.content.clone(), None);
+        }
         let length = entry.content.len();
-        let (status, content, range) = match part {
-            Part::Whole => (entry.status, entry.content.clone(), None),
+        match condition::part(&self.fields, entry.head.fields.map(), length) {
+            Part::Whole => (status, entry.content.clone(), None),
             Part::Bytes(range) => {
                 let last = range.end.saturating_sub(1);
                 let text = format!("bytes {}-{last}/{length}", range.start);
-                (
-                    StatusCode::PARTIAL_CONTENT,
-                    entry.content.slice(range),
-                    Some(text),
-                )
+                let content = entry.content.slice(range);
+                (StatusCode::PARTIAL_CONTENT, content, Some(text))
             }
             Part::Unsatisfiable => {
                 let text = format!("bytes */{length}");
-                (
-                    StatusCode::RANGE_NOT_SATISFIABLE,
-                    Content::Memory(Bytes::new()),
-                    Some(text),
-                )
+                let content = Content::Memory(Bytes::new());
+                (StatusCode::RANGE_NOT_SATISFIABLE, content, Some(text))
             }
-        };
-        let body = if self.is_head {
-            ResponseBody::Announced(length as u64)
-        } else {
-            content.into_body()
-        };
-        let response = Response::new(status)
-            .with_end_to_end_fields(entry.sent().clone())
-            .with_body(body);
-        let range = range.and_then(|text| HeaderValue::from_str(&text).ok());
-        with(match range {
-            Some(range) => response.with_field_set(CONTENT_RANGE, range),
-            None => response,
-        })
+        }
     }
+}
+
+/// The fields that a 304 has of a stored response (RFC 9110, section 15.4.5).
+fn validating(entry: &Entry) -> HeaderMap {
+    let kept = [
+        CACHE_CONTROL,
+        CONTENT_LOCATION,
+        DATE,
+        ETAG,
+        EXPIRES,
+        LAST_MODIFIED,
+        VARY,
+    ];
+    let kept = kept.into_iter().flat_map(|name| {
+        let values = entry.head.fields.map().get_all(&name).iter();
+        values.map(move |value| (name.clone(), value.clone()))
+    });
+    kept.collect()
+}
+
+fn push_number(fields: &mut FieldList, name: &str, number: u64) {
+    // The digits of the largest.
+    let mut digits = [0; 20];
+    let mut rest = &mut digits[..];
+    write!(rest, "{number}").ok();
+    let left = rest.len();
+    fields.push(name.as_bytes(), &digits[..digits.len() - left]);
 }
 
 /// A response that the cache passes on, with the reason.

@@ -4,7 +4,9 @@ use plimsoll_server::{Request, Scheme};
 
 /// The key of a stored response: the URL, with scheme and host.
 pub(super) fn key(request: &Request<'_>, own: Option<&str>) -> String {
-    let mut key = origin(request);
+    let query = request.query.map_or(0, |query| query.len() + 1);
+    let own_length = own.map_or(0, |own| own.len() + 1);
+    let mut key = origin_with_room(request, request.path.len() + query + own_length);
     key.push_str(request.path);
     if let Some(query) = request.query {
         key.push('?');
@@ -23,11 +25,20 @@ pub(super) fn with_own(mut key: String, own: Option<&str>) -> String {
 }
 
 pub(super) fn origin(request: &Request<'_>) -> String {
+    origin_with_room(request, 0)
+}
+
+/// - `room`: bytes that will be appended.
+fn origin_with_room(request: &Request<'_>, room: usize) -> String {
     let scheme = match request.scheme {
-        Scheme::Http => "http",
-        Scheme::Https => "https",
+        Scheme::Http => "http://",
+        Scheme::Https => "https://",
     };
-    format!("{scheme}://{}", request.authority.to_ascii_lowercase())
+    let mut origin = String::with_capacity(scheme.len() + request.authority.len() + room);
+    origin.push_str(scheme);
+    origin.push_str(request.authority);
+    origin.make_ascii_lowercase();
+    origin
 }
 
 /// The key of a URL of a response, if it has the origin of the request (section 4.4).

@@ -6,6 +6,7 @@ use plimsoll_client::forward::FieldSource;
 use plimsoll_server::{Request, Scheme, Template};
 
 use super::fastcgi::FastCgiPlan;
+use super::fields::push_address;
 use super::uwsgi::UwsgiPlan;
 
 /// How requests of a route become those of an application.
@@ -40,17 +41,21 @@ impl ApplicationPlan {
         &'a self,
         request: &'a Request<'a>,
         target: &'a str,
-        stripped: Option<&str>,
+        stripped: Option<&'a str>,
     ) -> CgiParameters<'a> {
-        let (own, replacements) = match self {
-            Self::FastCgi(plan) => (plan.own(target), &plan.parameters),
-            Self::Uwsgi(plan) => (UwsgiPlan::own(target, stripped), &plan.parameters),
-        };
         CgiParameters {
-            own,
-            replacements,
+            plan: self,
             request,
-            query: target.split_once('?').map_or("", |(_, query)| query),
+            target,
+            stripped,
+        }
+    }
+
+    /// Those that the configuration has, in place of others of their names and beside them.
+    fn replacements(&self) -> &[(String, Template)] {
+        match self {
+            Self::FastCgi(plan) => &plan.parameters,
+            Self::Uwsgi(plan) => &plan.parameters,
         }
     }
 }
@@ -61,45 +66,45 @@ pub(crate) const BUFFERED_BYTES: u64 = 1 << 20;
 
 /// The parameters of one request.
 pub(super) struct CgiParameters<'a> {
-    /// What depends on the protocol, such as the names of scripts and paths.
-    own: Vec<(&'static str, String)>,
-    /// In place of the parameters of their names, and beside them.
-    replacements: &'a [(String, Template)],
+    plan: &'a ApplicationPlan,
     request: &'a Request<'a>,
-    query: &'a str,
-}
-
-impl CgiParameters<'_> {
-    fn is_replaced(&self, name: &str) -> bool {
-        let mut replacements = self.replacements.iter();
-        replacements.any(|(other, _)| other == name)
-    }
+    target: &'a str,
+    stripped: Option<&'a str>,
 }
 
 impl FieldSource for CgiParameters<'_> {
     fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
         let Self {
-            own,
-            replacements,
+            plan,
             request,
-            query,
-        } = self;
-        let mut text = String::new();
+            target,
+            stripped,
+        } = *self;
+        let replacements = plan.replacements();
         let mut put = |name: &str, value: &str| {
-            if !self.is_replaced(name) {
+            if !replacements.iter().any(|(other, _)| other == name) {
                 visit(name.as_bytes(), value.as_bytes());
             }
         };
         put("SERVER_PROTOCOL", request.version.name());
         put("REQUEST_METHOD", request.method);
-        let sent = match request.query {
-            Some(query) => format!("{}?{query}", request.path),
-            None => request.path.to_owned(),
-        };
-        put("REQUEST_URI", &sent);
+        let mut text = String::with_capacity(128);
+        if let Some(sent) = request.sent_target() {
+            text.push_str(&sent);
+        } else {
+            text.push_str(request.path);
+            if let Some(query) = request.query {
+                text.push('?');
+                text.push_str(query);
+            }
+        }
+        // Programs that find their pages by it get what the client sees.
+        put("REQUEST_URI", &text);
+        let query = target.split_once('?').map_or("", |(_, query)| query);
         put("QUERY_STRING", query);
-        for (name, value) in own {
-            put(name, value);
+        match plan {
+            ApplicationPlan::FastCgi(plan) => plan.each_own(target, &mut text, &mut put),
+            ApplicationPlan::Uwsgi(_) => UwsgiPlan::each_own(target, stripped, &mut put),
         }
         let (scheme, is_https) = match request.scheme {
             Scheme::Http => ("http", false),
@@ -116,15 +121,15 @@ impl FieldSource for CgiParameters<'_> {
             ("SERVER_ADDR", "SERVER_PORT", local),
         ] {
             text.clear();
-            // Writing to a text does not fail.
-            write!(text, "{}", end.ip().to_canonical()).ok();
+            push_address(&mut text, end.ip().to_canonical());
             put(address, &text);
             text.clear();
+            // Writing to a text does not fail.
             write!(text, "{}", end.port()).ok();
             put(port, &text);
         }
         let mut filled = Vec::new();
-        for (name, template) in *replacements {
+        for (name, template) in replacements {
             filled.clear();
             template.fill(request, &mut filled);
             visit(name.as_bytes(), &filled);

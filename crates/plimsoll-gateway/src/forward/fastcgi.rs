@@ -49,26 +49,40 @@ impl FastCgiPlan {
         is_script && (!self.must_exist || self.is_file(&script))
     }
 
-    /// The parameters of a script.
+    /// Visits the parameters of a script.
     ///
     /// - `target`: path and query as the route has changed them.
-    pub(super) fn own(&self, target: &str) -> Vec<(&'static str, String)> {
+    /// - `text`: memory for values.
+    pub(super) fn each_own(
+        &self,
+        target: &str,
+        text: &mut String,
+        put: &mut dyn FnMut(&str, &str),
+    ) {
         let root = &self.root;
         let (script, info) = script_and_info(self, target);
-        let mut own = vec![
-            ("GATEWAY_INTERFACE", "CGI/1.1".to_owned()),
-            ("SERVER_SOFTWARE", "plimsoll".to_owned()),
-            ("DOCUMENT_ROOT", root.clone()),
-            ("SCRIPT_FILENAME", format!("{root}{script}")),
-            ("DOCUMENT_URI", format!("{script}{info}")),
-            // A PHP that was built for it runs no script without (`cgi.force_redirect`).
-            ("REDIRECT_STATUS", "200".to_owned()),
-        ];
+        let mut joined = |name: &str, first: &str, second: &str| {
+            text.clear();
+            text.push_str(first);
+            text.push_str(second);
+            put(name, text);
+        };
+        joined("SCRIPT_FILENAME", root, &script);
+        joined("DOCUMENT_URI", &script, &info);
         if !info.is_empty() {
-            own.push(("PATH_TRANSLATED", format!("{root}{info}")));
+            joined("PATH_TRANSLATED", root, &info);
         }
-        own.extend([("SCRIPT_NAME", script), ("PATH_INFO", info)]);
-        own
+        for (name, value) in [
+            ("GATEWAY_INTERFACE", "CGI/1.1"),
+            ("SERVER_SOFTWARE", "plimsoll"),
+            ("DOCUMENT_ROOT", root),
+            // A PHP that was built for it runs no script without (`cgi.force_redirect`).
+            ("REDIRECT_STATUS", "200"),
+            ("SCRIPT_NAME", &script),
+            ("PATH_INFO", &info),
+        ] {
+            put(name, value);
+        }
     }
 
     fn is_file(&self, script: &str) -> bool {

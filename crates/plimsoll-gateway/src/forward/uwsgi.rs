@@ -15,14 +15,12 @@ pub(crate) struct UwsgiPlan {
 impl UwsgiPlan {
     /// `PATH_INFO`, decoded and without `..`, and with a prefix that the route takes away `SCRIPT_NAME`, from which applications make
     /// links (PEP 3333).
-    pub(super) fn own(target: &str, stripped: Option<&str>) -> Vec<(&'static str, String)> {
+    pub(super) fn each_own(target: &str, stripped: Option<&str>, put: &mut dyn FnMut(&str, &str)) {
         let path = target.split('?').next().unwrap_or_default();
-        let path = NormalPath::cleaned(path);
-        let mut own = vec![("PATH_INFO", path.text().to_owned())];
+        put("PATH_INFO", NormalPath::cleaned(path).text());
         if let Some(prefix) = stripped {
-            own.push(("SCRIPT_NAME", prefix.trim_end_matches('/').to_owned()));
+            put("SCRIPT_NAME", prefix.trim_end_matches('/'));
         }
-        own
     }
 }
 
@@ -33,9 +31,11 @@ mod tests {
     #[test]
     fn paths_are_decoded_and_stripped_prefixes_are_named() {
         let own = |target, stripped| {
-            let own = UwsgiPlan::own(target, stripped).into_iter();
-            own.map(|(name, value)| format!("{name}={value}"))
-                .collect::<Vec<_>>()
+            let mut own = Vec::new();
+            UwsgiPlan::each_own(target, stripped, &mut |name, value| {
+                own.push(format!("{name}={value}"));
+            });
+            own
         };
         assert_eq!(own("/a%20b/c?d=/e", None), ["PATH_INFO=/a b/c"]);
         assert_eq!(own("/%2e%2e/a", None), ["PATH_INFO=/a"]);

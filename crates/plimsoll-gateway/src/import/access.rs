@@ -286,7 +286,8 @@ pub(super) fn authorized(
         return true;
     }
     let path = directive.argument(0);
-    let pass = location(scope, path).and_then(|it| it.last("proxy_pass"));
+    let service = location(scope, path).map(|it| forwarding(scope, it));
+    let pass = service.and_then(|it| it.last("proxy_pass"));
     let target = pass.and_then(|it| target(it.argument(0), path, upstreams));
     let Some(mut auth) = target else {
         notes.add(
@@ -306,7 +307,7 @@ pub(super) fn authorized(
         auth.set("copy", format!("[{}]", fields.join(", ")));
     }
     let mut own = Keys::default();
-    let within = location(scope, path).map(|it| scope.of_server().within(&it.block));
+    let within = service.map(|it| scope.of_server().within(&it.block));
     for field in within.iter().flat_map(|it| it.all("proxy_set_header")) {
         let name = field.argument(0);
         // The subrequest has no content, the host of the request, and fields that name the client.
@@ -350,6 +351,24 @@ pub(super) fn authorized(
     );
     keys.set("auth", auth.inline());
     true
+}
+
+/// The location that forwards for another one: the named one that `try_files` leads every request to, or itself.
+fn forwarding<'a>(scope: &Scope<'a>, location: &'a Directive) -> &'a Directive {
+    let Some((named, tried)) = location
+        .last("try_files")
+        .and_then(|it| it.arguments.split_last())
+    else {
+        return location;
+    };
+    // No file has such a name.
+    let is_always = tried.iter().all(|it| it == "/dev/null");
+    let mut others = scope.server().iter();
+    let named = others.find(|it| it.name == "location" && it.argument(0) == named);
+    match named.filter(|it| is_always && it.argument(0).starts_with('@')) {
+        Some(named) if !is_closing(named) && location.last("proxy_pass").is_none() => named,
+        _ => location,
+    }
 }
 
 /// `auth_request`, unless it is turned off.

@@ -8,7 +8,7 @@ use super::fastcgi::{Fallback, is_script};
 use super::nginx::Directive;
 use super::patterns::as_path;
 use super::proxy::prefix_expression;
-use super::redirects::is_redirecting;
+use super::redirects::{is_leading, is_redirecting};
 use super::route::Condition;
 use super::scope::Scope;
 use super::toml::Keys;
@@ -51,7 +51,8 @@ pub(super) fn files(
         Condition::Prefix(prefix) => prefix.trim_end_matches('/'),
         Condition::Exact(_) | Condition::Regex(_) => "",
     };
-    let root = if let Some((_, root)) = &rest {
+    let taken = taken_prefix(condition, folder, scope);
+    let root = if let Some((_, root)) = rest.as_ref().or(taken.as_ref()) {
         root.clone()
     } else if let Some(root) = root_of_alias(condition, folder) {
         root
@@ -77,8 +78,11 @@ pub(super) fn files(
     let mut files = Keys::default();
     files.text("root", &root);
     // As an expression the location is no prefix that files are looked up without.
-    if let Some((prefix, _)) = &rest {
-        files.text("strip", prefix);
+    if let Some((prefix, _)) = rest.as_ref().or(taken.as_ref()) {
+        // Files below the prefix of a route are looked up without it.
+        if matches!(condition, Condition::Regex(_)) {
+            files.text("strip", prefix);
+        }
     } else if let (Condition::Regex(regex), "alias") = (condition, folder.name.as_str())
         && let Some(prefix) = prefix_of(regex)
     {
@@ -88,13 +92,14 @@ pub(super) fn files(
     if !below.is_empty() {
         files.set("optional", "true");
     }
-    if let Some(rewrite) = scope
-        .own("rewrite")
-        .filter(|it| !is_redirecting(std::slice::from_ref(it)))
-    {
+    if let Some(rewrite) = scope.own("rewrite").filter(|it| {
+        let is_route =
+            is_redirecting(std::slice::from_ref(it)) || is_leading(it, scope.innermost());
+        !is_route && taken.is_none()
+    }) {
         notes.add(
             rewrite,
-            "left out: paths are changed where requests are forwarded, and where a path is redirected",
+            "left out: paths are changed where requests are forwarded or redirected, and where a location leads to another",
         );
     }
     if let Some(index) = scope.last("index") {
@@ -153,10 +158,48 @@ fn rewritten_file(folder: &Directive, scope: &Scope<'_>) -> Option<String> {
         return None;
     };
     let is_all = ["^", "^/", ".*", "^.*$", "^(.*)$", "^/.*", "^/(.*)$"].contains(&from.as_str());
+    // Of a folder it is the index.
+    let index = scope
+        .last("index")
+        .map_or("index.html", |it| it.argument(0));
+    let to = match to.strip_suffix('/') {
+        Some(folder) => format!("{folder}/{index}"),
+        None => to.clone(),
+    };
     let is_file = to.starts_with('/') && to.split('/').skip(1).all(is_file_name);
     let is_known = folder.name == "root" && !folder.argument(0).contains('$');
     let root = folder.argument(0).trim_end_matches('/');
     (is_all && is_file && is_known && flag == "break").then(|| format!("{root}{to}"))
+}
+
+/// The beginning of paths that a `rewrite … break` takes off before files are looked up, and the folder that they lie below
+/// then.
+fn taken_prefix(
+    condition: &Condition<'_>,
+    folder: &Directive,
+    scope: &Scope<'_>,
+) -> Option<(String, String)> {
+    let mut rewrites = scope.innermost().iter().filter(|it| it.name == "rewrite");
+    let rewrite = rewrites.next().filter(|_| rewrites.next().is_none())?;
+    let [from, to, flag] = rewrite.arguments.as_slice() else {
+        return None;
+    };
+    let from = from.strip_prefix('^')?;
+    let from = from
+        .strip_suffix("(.*)$")
+        .or_else(|| from.strip_suffix("(.*)"))?;
+    let prefix = plain(from)?;
+    let below = to.strip_suffix("/$1").filter(|it| !it.contains('$'))?;
+    let is_folder = prefix.starts_with('/') && prefix.ends_with('/') && prefix != "/";
+    let is_of_route = match condition {
+        Condition::Regex(_) => true,
+        Condition::Prefix(own) => *own == prefix,
+        Condition::Exact(_) => false,
+    };
+    let root = folder.argument(0).trim_end_matches('/');
+    let is_known = folder.name == "root" && !root.contains('$');
+    let is_taken = flag == "break" && is_folder && is_of_route && is_known;
+    is_taken.then(|| (prefix, format!("{root}{below}")))
 }
 
 /// The prefix that an expression was written for, if it was.

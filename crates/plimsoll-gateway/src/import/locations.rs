@@ -23,7 +23,7 @@ use super::fastcgi::Fallback;
 use super::nginx::Directive;
 use super::patterns::{Kind, as_path, exact_expression, path_of};
 use super::proxy::{is_for_subrequests, prefix_expression};
-use super::redirects::{is_redirecting, redirecting};
+use super::redirects::{has_leading, is_redirecting, redirecting};
 use super::route::{Condition, Route};
 use super::scope::Scope;
 use super::selection::{self, Selection};
@@ -103,7 +103,7 @@ fn in_order(
     let has_redirects = is_redirecting(&server.block)
         || locations
             .iter()
-            .any(|it| is_redirecting(&it.directive.block));
+            .any(|it| is_redirecting(&it.directive.block) || has_leading(&it.directive.block));
     // Paths and prefixes as conditions come before all expressions, and disregard case.
     let in_order = by_expressions
         || has_redirects
@@ -129,7 +129,12 @@ fn in_order(
             && !others.any(|it| is_within_segment(it) && it.pattern.starts_with(location.pattern))
     };
     let mut routes = slash_redirects(locations);
-    routes.extend(redirecting(&Condition::Prefix("/"), &server.block, notes));
+    routes.extend(redirecting(
+        &Condition::Prefix("/"),
+        &server.block,
+        false,
+        notes,
+    ));
     let mut write = |condition: &Condition<'_>,
                      location: &Location<'_>,
                      routes: &mut Vec<Route>,
@@ -138,7 +143,12 @@ fn in_order(
         for outer in &location.outer {
             scope = scope.within(&outer.block);
         }
-        routes.extend(redirecting(condition, &location.directive.block, notes));
+        routes.extend(redirecting(
+            condition,
+            &location.directive.block,
+            true,
+            notes,
+        ));
         for variant in variants(&server.block, &location.directive.block, &scope, notes) {
             let mut context = Context {
                 server,

@@ -1,4 +1,4 @@
-//! Redirects: the URL of `return`, `rewrite … redirect` and `permanent`, and `proxy_redirect`.
+//! Redirects: the URL of `return`, `rewrite` but for that of what is forwarded, and `proxy_redirect`.
 
 use plimsoll_model::document::toml_string;
 use plimsoll_server::Moment;
@@ -132,10 +132,81 @@ fn status_of(directive: &Directive) -> Option<u16> {
     }
 }
 
-/// The routes of those of a block, which come before what else it does.
+/// Directives whose location changes paths as it forwards them.
+const FORWARDING: [&str; 6] = [
+    "proxy_pass",
+    "grpc_pass",
+    "fastcgi_pass",
+    "uwsgi_pass",
+    "scgi_pass",
+    "memcached_pass",
+];
+
+/// Whether a `rewrite` of a location leads to the location of another path, and nothing else of the block depends on that.
+pub(super) fn is_leading(directive: &Directive, block: &[Directive]) -> bool {
+    let changes = |it: &&Directive| it.name == "rewrite" && status_of(it).is_none();
+    let forwards = |it: &Directive| FORWARDING.contains(&it.name.as_str());
+    changes(&directive)
+        && matches!(directive.argument(2), "" | "last")
+        && directive.argument(1).starts_with('/')
+        && !block.iter().any(forwards)
+        && block.iter().filter(changes).count() == 1
+}
+
+/// Whether a location leads some paths to that of another.
+pub(super) fn has_leading(block: &[Directive]) -> bool {
+    block.iter().any(|it| is_leading(it, block))
+}
+
+/// What a named location does that leads every path to the location of another, and nothing else.
+pub(super) fn leading_all(block: &[Directive]) -> Option<String> {
+    let others = ["if", "return", "try_files", "break"];
+    if block.iter().any(|it| others.contains(&it.name.as_str())) {
+        return None;
+    }
+    let directive = block.iter().find(|it| is_leading(it, block))?;
+    let (_, group) = ALL
+        .iter()
+        .find(|(text, _)| *text == directive.argument(0))?;
+    let to = directive.argument(1);
+    let to = match group {
+        Group::None => to.to_owned(),
+        // A named route has no expression: the group is the path that there is.
+        Group::Path => to.replace("$1", "$uri"),
+        Group::BelowSlash => to.replace("/$1", "$uri"),
+    };
+    rewrite_to(&to, None).ok()
+}
+
+/// The action of a `rewrite`.
+fn rewrite_to(to: &str, groups: Option<&str>) -> Result<String, RedirectProblem> {
+    let target = toml_string(&with_query(to, groups)?);
+    Ok(format!("{{ to = {target} }}"))
+}
+
+/// A target with the query of the request behind its own, as nginx has it unless it ends with `?`.
+fn with_query(to: &str, groups: Option<&str>) -> Result<String, RedirectProblem> {
+    let (to, has_query) = match to.strip_suffix('?') {
+        Some(to) => (to, false),
+        None => (to, true),
+    };
+    let target = redirect_target(to, groups);
+    let target = target.ok_or_else(|| NoCounterpart(to.to_owned()))?;
+    let query = if has_query && !target.contains("{query}") {
+        "{query}"
+    } else {
+        ""
+    };
+    Ok(format!("{target}{query}"))
+}
+
+/// The routes of those of a block that redirect, or of a location that lead to another: they come before what else it does.
+///
+/// - `is_location`: nginx takes those of a server once, and those of a location as often as a path leads there.
 pub(super) fn redirecting(
     condition: &Condition<'_>,
     block: &[Directive],
+    is_location: bool,
     notes: &mut Notes,
 ) -> Vec<Route> {
     let mut routes = Vec::new();
@@ -145,10 +216,11 @@ pub(super) fn redirecting(
         if directive.name == "return" {
             break;
         }
-        let Some(status) = status_of(directive) else {
+        let status = status_of(directive);
+        if status.is_none() && !(is_location && is_leading(directive, block)) {
             is_changed |= directive.name == "rewrite";
             continue;
-        };
+        }
         if is_changed {
             notes.add(
                 directive,
@@ -165,33 +237,29 @@ pub(super) fn redirecting(
 }
 
 /// The route of one; `None` if no request of its location can match.
+///
+/// - `status`: that of the redirect, if it is one.
 fn redirect(
     condition: &Condition<'_>,
     directive: &Directive,
-    status: u16,
+    status: Option<u16>,
 ) -> Result<Option<Route>, RedirectProblem> {
     let (from, to) = (directive.argument(0), directive.argument(1));
     let Some(path) = within(condition, from)? else {
         return Ok(None);
     };
-    let (to, has_query) = match to.strip_suffix('?') {
-        Some(to) => (to, false),
-        None => (to, true),
-    };
-    let target = redirect_target(to, Some(&path));
-    let target = target.ok_or_else(|| NoCounterpart(to.to_owned()))?;
-    let query = if has_query && !target.contains("{query}") {
-        "{query}"
-    } else {
-        ""
-    };
-    let target = toml_string(&format!("{target}{query}"));
     let mut keys = Keys::default();
     keys.text("regex", &path);
-    keys.set(
-        "redirect",
-        format!("{{ to = {target}, status = {status} }}"),
-    );
+    match status {
+        Some(status) => {
+            let target = toml_string(&with_query(to, Some(&path))?);
+            keys.set(
+                "redirect",
+                format!("{{ to = {target}, status = {status} }}"),
+            );
+        }
+        None => keys.set("rewrite", rewrite_to(to, Some(&path))?),
+    }
     Ok(Some(Route::new(&keys, directive)))
 }
 

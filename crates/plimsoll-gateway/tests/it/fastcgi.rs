@@ -106,6 +106,25 @@ fn scripts_get_the_parameters_of_cgi() {
 }
 
 #[test]
+fn programs_learn_of_the_path_that_the_client_sent() {
+    let application = application();
+    let served = Served::routes(&format!(
+        "[[route]]\nregex = \"/app/(.*)\"\nrewrite = {{ to = \"/show.php/{{1}}?b=2\" }}\n\
+         [[route]]\nprefix = \"/show.php\"\nproxy = {{ to = \"{}\", protocol = \"fastcgi\", fastcgi = {{ root = \"{}\" }} }}\n",
+        application.url(),
+        application.root(),
+    ));
+    let received = get(served.address(), "/app/page?a=1");
+    for (name, value) in [
+        ("REQUEST_URI", "/app/page?a=1"),
+        ("PATH_INFO", "/page"),
+        ("QUERY_STRING", "b=2"),
+    ] {
+        assert_eq!(parameter(&received, name).as_deref(), Some(value), "{name}");
+    }
+}
+
+#[test]
 fn paths_name_scripts() {
     let application = application();
     let front = Served::routes(&format!(

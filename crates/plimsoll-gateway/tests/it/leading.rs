@@ -290,6 +290,112 @@ fn a_server_names_the_path_that_responds() {
 }
 
 #[test]
+fn a_route_responds_as_for_another_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("access.log");
+    let served = Served::new(&format!(
+        r#"
+        [[listen]]
+        address = "127.0.0.1:0"
+
+        [log]
+        file = "{}"
+        format = "{{target}} {{route}} {{status}}"
+
+        [[route]]
+        regex = "/rooms/([^/]+)"
+        rewrite = {{ to = "/room.html?name={{1}}{{query}}" }}
+
+        [[route]]
+        regex = "/to/(.*)"
+        rewrite = {{ to = "/{{1}}" }}
+
+        [[route]]
+        prefix = "/echoed"
+        rewrite = {{ to = "/echo", route = "by name" }}
+
+        [[route]]
+        path = "/circle"
+        rewrite = {{ to = "/circle" }}
+
+        [[route]]
+        path = "/elsewhere"
+        rewrite = {{ to = "{{header:x-to}}" }}
+
+        [[route]]
+        name = "room"
+        path = "/room.html"
+        internal = true
+        respond = {{ template = "{{method}} {{target}}" }}
+
+        [[route]]
+        name = "by name"
+        internal = true
+        echo = {{}}
+
+        [[route]]
+        prefix = "/private"
+        addresses = {{ allow = "192.0.2.1" }}
+        respond = {{ body = "secret" }}
+        "#,
+        log.display()
+    ));
+    let writer = served.log().unwrap();
+    let path = log.clone();
+    let open = move || Ok(Box::new(fs::File::create(&path)?) as Box<dyn std::io::Write + Send>);
+    let writer = writer.write_to(Box::new(open)).unwrap();
+    let get = |path: &str| {
+        let received = get(served.address(), path);
+        (received.status, received.into_text())
+    };
+    let room = "GET /room.html?name=a%20b&x=1".to_owned();
+    assert_eq!(get("/rooms/a%20b?x=1"), (200, room));
+    // Clients reach what is internal in this way alone, and nothing that is closed.
+    assert_eq!(get("/room.html").0, 404);
+    assert_eq!(get("/to/room.html").0, 200);
+    assert_eq!(get("/private/a").0, 403);
+    assert_eq!(get("/to/private/a").0, 403);
+    assert_eq!(get("/to/PRIVATE/a").0, 403);
+    assert_eq!(get("/to/nothing").0, 404);
+    assert_eq!(get("/circle").0, 500);
+    let elsewhere = |to: &str| get_with(served.address(), "/elsewhere", &format!("x-to: {to}\r\n"));
+    assert_eq!(elsewhere("room.html").status, 404);
+    assert_eq!(elsewhere("/private/../room.html").status, 404);
+    assert_eq!(elsewhere("/room.html").status, 200);
+    // Method and content are those of the client.
+    let post =
+        "POST /echoed/x HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 2\r\n\r\nhi";
+    assert_eq!(exchange(served.address(), post.as_bytes()).text(), "hi");
+    writer.finish();
+    let lines = fs::read_to_string(&log).unwrap();
+    let first = lines.lines().next();
+    assert_eq!(first, Some("/rooms/a%20b?x=1 room 200"), "{lines}");
+}
+
+#[test]
+fn mistakes_of_paths_in_place_of_others_are_named() {
+    let problem = |rewrite: &str| {
+        let text = format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nname = \"home\"\nrespond = {{}}\n\
+             [[route]]\npath = \"/x\"\nrewrite = {rewrite}\n"
+        );
+        let problems = compiled(&text).unwrap_err();
+        let shown = problems.iter().map(|it| format!("{it} {:?}", it.hint));
+        shown.collect::<Vec<_>>().join("\n")
+    };
+    for (rewrite, expected) in [
+        ("{}", "to"),
+        ("{ to = \"x\" }", "`x` is no path"),
+        ("{ to = \"/{1}\" }", "no group of a regular expression"),
+        ("{ to = \"/\", route = \"hom\" }", "did you mean `home`?"),
+        ("{ to = \"/\", status = 200 }", "status"),
+    ] {
+        let found = problem(rewrite);
+        assert!(found.contains(expected), "{rewrite}: {found}");
+    }
+}
+
+#[test]
 fn successors_that_are_not_there_are_mistakes() {
     let problems = |on_status: &str| {
         let text = format!(

@@ -3,23 +3,21 @@
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{HeaderValue, LOCATION};
-use plimsoll_wire::http::NormalPath;
 use regex::Regex;
 
+use super::target::Target;
 use crate::action::{Action, Answer};
 use crate::message::request::Request;
 use crate::message::response::{Response, ResponseBody};
 use crate::place::Maps;
-use crate::place::location::{LocationError, LocationTemplate, encoded_group};
+use crate::place::location::LocationError;
 
 /// Answers with a `location`, in which places such as `{host}` stand for what the request has, and `{1}` and `{name}` for groups
 /// of the route's regular expression.
 #[derive(Debug, Clone)]
 pub struct Redirect {
     status: StatusCode,
-    to: LocationTemplate,
-    /// Of the path.
-    groups: Option<Regex>,
+    to: Target,
 }
 
 /// Why a redirect makes no sense.
@@ -51,24 +49,14 @@ impl Redirect {
         }
         Ok(Self {
             status: StatusCode::from_u16(status).map_err(|_| RedirectError::Status(status))?,
-            to: LocationTemplate::parse(to, groups.as_ref(), maps)?,
-            groups,
-        })
-    }
-
-    fn location(&self, request: &Request<'_>) -> String {
-        let path = NormalPath::cleaned(request.path);
-        let groups = self.groups.as_ref();
-        let groups = groups.and_then(|groups| groups.captures(path.text()));
-        self.to.fill(request, &|location, number| {
-            encoded_group(groups.as_ref()?, number, location)
+            to: Target::parse(to, groups, maps)?,
         })
     }
 }
 
 impl Action for Redirect {
     fn handle(&self, request: &Request<'_>) -> Answer {
-        let location = self.location(request);
+        let location = self.to.fill(request);
         let Ok(value) = HeaderValue::from_str(&location) else {
             return Answer::now(Response::text(
                 StatusCode::BAD_REQUEST,

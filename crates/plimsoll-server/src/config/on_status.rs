@@ -63,16 +63,27 @@ fn target(value: &Value<'_>, names: &[Option<String>]) -> Option<SuccessorTarget
     if text.starts_with('/') {
         return Some(SuccessorTarget::Path(Arc::from(text)));
     }
+    let otherwise =
+        "give the route that takes over a `name`, or write a path such as \"/404.html\"";
+    route(value, names, otherwise).map(SuccessorTarget::Route)
+}
+
+/// The name of a route.
+///
+/// - `otherwise`: what to do if no name is like it.
+pub(super) fn route(
+    value: &Value<'_>,
+    names: &[Option<String>],
+    otherwise: &str,
+) -> Option<Arc<str>> {
+    let text = as_text(value)?;
     let known: Vec<_> = names.iter().flatten().map(String::as_str).collect();
-    if !known.contains(&text) {
-        let hint = match nearest(text, &known) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => {
-                "give the route that takes over a `name`, or write a path such as \"/404.html\""
-                    .to_owned()
-            }
-        };
-        return value.wrong_with(format!("there is no route `{text}`"), Some(hint));
+    if known.contains(&text) {
+        return Some(Arc::from(text));
     }
-    Some(SuccessorTarget::Route(Arc::from(text)))
+    let hint = match nearest(text, &known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => otherwise.to_owned(),
+    };
+    value.wrong_with(format!("there is no route `{text}`"), Some(hint))
 }

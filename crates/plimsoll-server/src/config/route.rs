@@ -9,9 +9,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
+use regex::Regex;
 
 use crate::action::Action;
-use crate::actions::{Delay, Echo, Fill, FillContent, Filled, Redirect, RedirectError, Respond};
+use crate::actions::{
+    Delay, Echo, Fill, FillContent, Filled, Redirect, RedirectError, Respond, Target,
+};
 use crate::config::action::{MadeAction, Mounted, Wants};
 use crate::config::document::{Table, Value, as_text};
 use crate::config::log::LogPlan;
@@ -21,9 +24,11 @@ use crate::message::request::without_root;
 use crate::message::response::{Response, ResponseBody};
 use crate::middleware::{FieldValue, Middleware, OwnFields};
 use crate::observe::notice::{Notice, Severity};
+use crate::place::location::LocationError;
 use crate::place::{Maps, Moment, Template};
 use crate::route::{
-    FieldCondition, Leading, OnStatus, PathCondition, PlaceCondition, RouteConditions, RouteLink,
+    FieldCondition, Leading, OnStatus, PathCondition, PlaceCondition, Rewrite, Rewriting,
+    RouteConditions, RouteLink,
 };
 use crate::worker::context::WorkerContext;
 
@@ -53,7 +58,7 @@ impl RoutePlan {
     ///
     /// - `link`: to all routes of the listener.
     pub(super) fn make(&self, worker: &WorkerContext, link: &RouteLink) -> Rc<dyn Action> {
-        let action = self.action.make(worker);
+        let action = self.action.make(worker, link);
         self.middleware
             .over_with(worker, action, |inner| match &self.on_status {
                 Some(rules) => Rc::new(Leading::new(Arc::clone(rules), link.clone(), inner)),
@@ -140,13 +145,15 @@ pub(super) enum ActionPlan {
     },
     Fill(Arc<Fill>),
     Redirect(Redirect),
+    Rewrite(Rewrite),
     Echo,
     Delay(Duration, Box<ActionPlan>),
     Other(MadeAction),
 }
 
 impl ActionPlan {
-    pub(super) fn make(&self, worker: &WorkerContext) -> Rc<dyn Action> {
+    /// - `link`: to all routes of the listener.
+    pub(super) fn make(&self, worker: &WorkerContext, link: &RouteLink) -> Rc<dyn Action> {
         match self {
             Self::Respond {
                 status,
@@ -162,9 +169,10 @@ impl ActionPlan {
             }
             Self::Fill(fill) => Rc::new(Filled(Arc::clone(fill))),
             Self::Redirect(redirect) => Rc::new(redirect.clone()),
+            Self::Rewrite(rewrite) => Rc::new(Rewriting::new(rewrite.clone(), link.clone())),
             Self::Echo => Rc::new(Echo),
             Self::Delay(time, inner) => {
-                let inner = inner.make(worker);
+                let inner = inner.make(worker, link);
                 Rc::new(Delay::new(*time, inner).with_alarms(worker.alarms().clone()))
             }
             Self::Other(MadeAction(make)) => make(worker),
@@ -219,7 +227,8 @@ pub(super) fn compile(
         hands_over: Cell::new(false),
         leads_on: on_status.is_some(),
     };
-    let action = action(&mut table, context, of_route, (&called, &identity), &wants);
+    let called = (called.as_str(), identity.as_str());
+    let action = action(&mut table, context, of_route, called, names, &wants);
     table.finish();
     let conditions = RouteConditions {
         host,
@@ -367,9 +376,10 @@ fn action(
     context: &Context<'_>,
     (path, methods): (Option<&PathCondition>, &[String]),
     (name, identity): (&str, &str),
+    names: &KnownNames<'_>,
     wants: &Wants,
 ) -> Option<ActionPlan> {
-    let mut keys = vec!["respond", "redirect", "echo"];
+    let mut keys = vec!["respond", "redirect", "rewrite", "echo"];
     let mut given = Vec::new();
     if let Some(value) = table.take_value("respond") {
         given.push(value.table().and_then(|table| respond(table, context)));
@@ -377,6 +387,10 @@ fn action(
     if let Some(value) = table.take_value("redirect") {
         let redirect = |table| redirect(table, path, &context.maps);
         given.push(value.table().and_then(redirect));
+    }
+    if let Some(value) = table.take_value("rewrite") {
+        let rewrite = |table| rewrite(table, path, &context.maps, names.routes);
+        given.push(value.table().and_then(rewrite));
     }
     if let Some(value) = table.take_value("echo") {
         given.push(value.table().map(|table| {
@@ -550,13 +564,15 @@ fn redirect_checked(
     redirect: Result<Redirect, RedirectError>,
 ) -> Option<Redirect> {
     match redirect {
-        Err(RedirectError::Location(error)) => {
-            let hint = error.suggestion();
-            let hint = hint.map(|it| format!("did you mean `{{{it}}}`?"));
-            value.wrong_with(error, hint)
-        }
+        Err(RedirectError::Location(error)) => wrong_target(value, &error),
         redirect => value.check(redirect),
     }
+}
+
+fn wrong_target<T>(value: &Value<'_>, error: &LocationError) -> Option<T> {
+    let hint = error.suggestion();
+    let hint = hint.map(|it| format!("did you mean `{{{it}}}`?"));
+    value.wrong_with(error, hint)
 }
 
 /// A field whose value may have places.
@@ -605,13 +621,51 @@ fn redirect(mut table: Table<'_>, path: Option<&PathCondition>, maps: &Maps) -> 
     let redirect = to.and_then(|value| {
         let to = as_text(&value)?;
         let status = u16::try_from(status).unwrap_or_default();
-        let groups = match path {
-            Some(PathCondition::Regex(expression)) => Some(expression.clone()),
-            _ => None,
-        };
-        let redirect = Redirect::by_groups(status, to, groups, maps);
+        let redirect = Redirect::by_groups(status, to, groups_of(path), maps);
         redirect_checked(&value, redirect)
     });
     table.finish();
     redirect.map(ActionPlan::Redirect)
+}
+
+/// The expression of a path, whose groups may stand in targets.
+fn groups_of(path: Option<&PathCondition>) -> Option<Regex> {
+    match path {
+        Some(PathCondition::Regex(expression)) => Some(expression.clone()),
+        _ => None,
+    }
+}
+
+/// - `path`: of the route, whose groups may stand in the target.
+fn rewrite(
+    mut table: Table<'_>,
+    path: Option<&PathCondition>,
+    maps: &Maps,
+    routes: &[Option<String>],
+) -> Option<ActionPlan> {
+    let to = table.take_value("to");
+    if to.is_none() {
+        table.missing("to", "such as to = \"/index.html\", or \"/{1}{query}\"");
+    }
+    let to = to.and_then(|value| {
+        let text = as_text(&value)?;
+        // A place may have the slash.
+        if !text.starts_with(['/', '{']) {
+            return value.wrong(format!(
+                "`{text}` is no path: it does not begin with a slash"
+            ));
+        }
+        match Target::parse(text, groups_of(path), maps) {
+            Ok(target) => Some(target),
+            Err(error) => wrong_target(&value, &error),
+        }
+    });
+    let route = table.take_value("route");
+    let route = route.map(|it| on_status::route(&it, routes, "give the route a `name`"));
+    table.finish();
+    let route = match route {
+        Some(route) => Some(route?),
+        None => None,
+    };
+    Some(ActionPlan::Rewrite(Rewrite { to: to?, route }))
 }

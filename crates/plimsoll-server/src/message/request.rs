@@ -91,6 +91,8 @@ pub(crate) struct Notes {
     pub(crate) claims: Option<Rc<dyn ProvedClaims>>,
     /// Upstream of the request.
     pub(crate) upstream: Option<UpstreamNote>,
+    /// Path and query as the client sent them, where another path has been put in their place.
+    pub(crate) sent_target: Option<Rc<str>>,
     /// Routes and paths that it was led to after the first.
     pub(crate) led: Vec<Arc<str>>,
     /// Its content, where a layer has read it ahead.
@@ -287,8 +289,27 @@ impl OwnedRequest {
         goes_on
     }
 
+    /// The same request for another path.
+    pub(crate) fn with_target(mut self, path_and_query: &str) -> Self {
+        self.note_sent_target();
+        let [method_end, authority_end, _] = self.ends;
+        let before = self.text.get(..authority_end).unwrap_or_default();
+        let path = path_and_query.split('?').next().unwrap_or_default();
+        self.ends = [method_end, authority_end, authority_end + path.len()];
+        self.text = [before, path_and_query].concat().into_boxed_str();
+        self
+    }
+
+    /// Keeps what the client sent, the first time that another path comes in its place.
+    fn note_sent_target(&self) {
+        let mut notes = self.content.latest().notes.borrow_mut();
+        let sent = || Rc::from(self.path_and_query());
+        notes.sent_target.get_or_insert_with(sent);
+    }
+
     /// The same as a GET, or a HEAD if it is one, of another path, without content.
     pub(crate) fn for_path(self, path_and_query: &str) -> Self {
+        self.note_sent_target();
         let method = if self.method() == "HEAD" {
             "HEAD"
         } else {
@@ -636,6 +657,11 @@ impl<'a> Request<'a> {
     /// What is [proved](Self::proves) about the sender so far.
     pub fn claims(&self) -> Option<Rc<dyn ProvedClaims>> {
         self.content.latest().notes.borrow().claims.clone()
+    }
+
+    /// Path and query as the client sent them, if another path has been put in their place.
+    pub fn sent_target(&self) -> Option<Rc<str>> {
+        self.content.latest().notes.borrow().sent_target.clone()
     }
 
     /// Whether anything is [proved](Self::proves) about the sender: a response may be for it alone, although the request

@@ -3,15 +3,17 @@
 use std::fmt;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderName, HeaderValue, TRAILER, UPGRADE};
 use http::{HeaderMap, StatusCode};
 use http_body::Body;
-use plimsoll_wire::h1::ResponseWriter;
+use plimsoll_wire::h1::{FieldLines, ResponseWriter};
 use plimsoll_wire::http::{FieldClass, FieldList, announced_trailers, may_be_trailer};
 
 use crate::message::file::FilePart;
+use crate::message::verbatim::Verbatim;
 
 /// The response of an action.
 ///
@@ -32,7 +34,7 @@ pub(crate) struct Built {
     /// The reason phrase that HTTP/1 writes in place of the standard one.
     pub(crate) reason: Option<Box<str>>,
     /// Fields that are sent as they are, before those of the map; see [`Built::spread`].
-    pub(crate) verbatim: FieldList,
+    pub(crate) verbatim: Verbatim,
     pub(crate) fields: HeaderMap,
     /// The order and the case in which HTTP/1 writes fields, of those that are still there.
     pub(crate) order: Option<Box<FieldList>>,
@@ -151,14 +153,15 @@ fn is_set_by_server(name: &[u8]) -> bool {
         && !name.eq_ignore_ascii_case(UPGRADE.as_str().as_bytes())
 }
 
-fn is_content_length(name: &[u8]) -> bool {
-    FieldClass::from_name(name) == FieldClass::ContentLength
+/// Whether the field neither is one of the connection nor frames the content.
+fn is_end_to_end((name, _): (&[u8], &[u8])) -> bool {
+    !is_set_by_server(name) && FieldClass::from_name(name) != FieldClass::ContentLength
 }
 
 impl Built {
     /// Whether there is the date of an origin, so that the server adds none of its own (RFC 9110, section 6.6.1).
     pub(crate) fn has_date(&self) -> bool {
-        self.fields.contains_key(DATE) || self.verbatim.get("date").is_some()
+        self.fields.contains_key(DATE) || self.verbatim.has("date")
     }
 
     /// Has the `Trailer` field name only what may follow the content (RFC 9110, section 6.6.2); with no name left there is
@@ -166,7 +169,7 @@ impl Built {
     ///
     /// - `may_follow`: whether trailers can follow content of that length.
     pub(crate) fn announce_trailers(&mut self, may_follow: impl FnOnce(Option<u64>) -> bool) {
-        if self.verbatim.get("trailer").is_none() && !self.fields.contains_key(TRAILER) {
+        if !self.verbatim.has("trailer") && !self.fields.contains_key(TRAILER) {
             return;
         }
         self.spread();
@@ -190,7 +193,7 @@ impl Built {
         if self.verbatim.is_empty() {
             return;
         }
-        let list = std::mem::take(&mut self.verbatim);
+        let list = std::mem::take(&mut self.verbatim).into_list();
         let mut fields = list.clone().into_map();
         for (name, value) in &self.fields {
             fields.append(name.clone(), value.clone());
@@ -277,7 +280,7 @@ impl Response {
             status,
             reason: None,
             fields: HeaderMap::new(),
-            verbatim: FieldList::new(),
+            verbatim: Verbatim::default(),
             order: None,
             content: ResponseBody::Empty,
             is_relayed: false,
@@ -346,7 +349,7 @@ impl Response {
     pub fn with_field_map(mut self, mut fields: HeaderMap) -> Self {
         remove_connection_fields(&mut fields);
         let built = self.built();
-        built.verbatim = FieldList::new();
+        built.verbatim = Verbatim::default();
         built.fields = fields;
         self
     }
@@ -357,22 +360,33 @@ impl Response {
     /// layers may change or remove some. A `date` among them stays: it is that of an origin.
     #[must_use]
     pub fn with_fields(self, mut fields: FieldList) -> Self {
-        fields.retain(|name, _| !is_set_by_server(name) && !is_content_length(name));
+        fields.retain(|name, value| is_end_to_end((name, value)));
         self.with_end_to_end_fields(fields)
     }
 
     /// The same with fields that were forwarded: neither `content-length` nor those of a connection are among them.
     #[must_use]
     pub fn with_end_to_end_fields(mut self, fields: FieldList) -> Self {
+        debug_assert!(fields.iter().all(is_end_to_end), "they were removed before");
+        let built = self.built();
+        built.spread();
+        built.verbatim = fields.into();
+        self
+    }
+
+    /// The same with fields of which many responses have most: what was said of
+    /// [`with_end_to_end_fields`](Self::with_end_to_end_fields) holds for these too.
+    ///
+    /// - `own`: those of this response, behind the others.
+    #[must_use]
+    pub fn with_field_lines(mut self, shared: Arc<FieldLines>, own: FieldList) -> Self {
         debug_assert!(
-            fields
-                .iter()
-                .all(|(name, _)| !is_set_by_server(name) && !is_content_length(name)),
+            shared.list().iter().chain(&own).all(is_end_to_end),
             "they were removed before"
         );
         let built = self.built();
         built.spread();
-        built.verbatim = fields;
+        built.verbatim = Verbatim::new(shared, own);
         self
     }
 
@@ -493,7 +507,7 @@ impl Response {
                 status: prepared.status,
                 reason: None,
                 fields: prepared.fields.clone(),
-                verbatim: FieldList::new(),
+                verbatim: Verbatim::default(),
                 order: None,
                 content: prepared.body(),
                 is_relayed: false,
@@ -543,18 +557,12 @@ pub(crate) fn write_fields(head: &mut ResponseWriter<'_>, fields: &HeaderMap) {
 /// Appends the fields of a response: those that are sent as they are, then those of the map.
 pub(crate) fn write_built_fields(
     head: &mut ResponseWriter<'_>,
-    verbatim: &FieldList,
+    verbatim: &Verbatim,
     fields: &HeaderMap,
     order: Option<&FieldList>,
 ) {
-    write_list(head, verbatim);
+    verbatim.write(head);
     write_fields_in(head, fields, order);
-}
-
-fn write_list(head: &mut ResponseWriter<'_>, fields: &FieldList) {
-    for (name, value) in fields {
-        head.field(name, value).ok();
-    }
 }
 
 /// Appends fields in the order and the case of `order`; fields that are not in it come last.

@@ -22,13 +22,13 @@ use http::header::{
     CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, VARY,
 };
 use http_body::{Body, Frame};
-use plimsoll_wire::http::FieldList;
 
 use crate::action::{Action, Answer};
 use crate::message::request::Request;
 use crate::message::response::{
     Built, Kind, Prepared, Response, ResponseBody, StreamError, WholeContent, has_content,
 };
+use crate::message::verbatim::Verbatim;
 use crate::middleware::compress::encoder::Encoder;
 
 /// The settings of compression.
@@ -217,7 +217,7 @@ fn compressed(
                 status: prepared.status,
                 reason: None,
                 fields: prepared.fields.clone(),
-                verbatim: FieldList::new(),
+                verbatim: Verbatim::default(),
                 order: None,
                 content: prepared.body(),
                 is_relayed: false,

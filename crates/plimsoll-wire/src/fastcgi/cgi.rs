@@ -1,7 +1,8 @@
 //! The head of a CGI response (RFC 3875, section 6.3).
 
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::StatusCode;
 
+use crate::h1::{has_control, is_name};
 use crate::http::FieldList;
 
 /// Bytes that a head may have: those of scripts that set many cookies are longer than most of HTTP.
@@ -37,12 +38,13 @@ impl CgiHead {
     /// carriage return may stand.
     pub fn parse(output: &[u8]) -> Result<Option<Self>, CgiHeadError> {
         let mut status = None;
-        let mut fields = FieldList::new();
+        // As most scripts have them.
+        let mut fields = FieldList::with_capacity(8, 256);
         let mut has_location = false;
         let mut at = 0;
         loop {
             let rest = &output[at..];
-            let Some(end) = rest.iter().position(|byte| *byte == b'\n') else {
+            let Some(end) = memchr::memchr(b'\n', rest) else {
                 return match output.len() {
                     ..=MOST_HEAD_BYTES => Ok(None),
                     _ => Err(CgiHeadError::Length),
@@ -84,12 +86,9 @@ fn shown(bytes: &[u8]) -> String {
 /// Name and value of a line, both of which may be sent on.
 fn field(line: &[u8]) -> Result<(&[u8], &[u8]), CgiHeadError> {
     let wrong = || CgiHeadError::Line(shown(line));
-    let colon = line
-        .iter()
-        .position(|byte| *byte == b':')
-        .ok_or_else(wrong)?;
+    let colon = memchr::memchr(b':', line).ok_or_else(wrong)?;
     let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
-    let is_field = HeaderName::from_bytes(name).is_ok() && HeaderValue::from_bytes(value).is_ok();
+    let is_field = is_name(name) && !has_control(value);
     is_field.then_some((name, value)).ok_or_else(wrong)
 }
 

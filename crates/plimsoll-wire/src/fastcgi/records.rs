@@ -38,6 +38,8 @@ pub struct Records<'a> {
 impl<'a> Records<'a> {
     /// Begins a request whose connection is kept.
     pub fn begin(out: &'a mut Vec<u8>) -> Self {
+        // As most requests have them: parameters are many and short.
+        out.reserve(1024);
         header(out, BEGIN_REQUEST, 8);
         out.extend_from_slice(&RESPONDER.to_be_bytes());
         out.extend_from_slice(&[KEEP_CONNECTION, 0, 0, 0, 0, 0]);
@@ -53,7 +55,16 @@ impl<'a> Records<'a> {
         for length in [name.len(), value.len()] {
             used += put_length(&mut lengths[used..], length);
         }
-        for piece in [&lengths[..used], name, value] {
+        let lengths = &lengths[..used];
+        let all = lengths.len() + name.len() + value.len();
+        if all <= MOST_CONTENT - self.content() {
+            self.out.reserve(all);
+            for piece in [lengths, name, value] {
+                self.out.extend_from_slice(piece);
+            }
+            return;
+        }
+        for piece in [lengths, name, value] {
             self.put(piece);
         }
     }

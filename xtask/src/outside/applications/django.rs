@@ -6,9 +6,10 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::{Daemon, Site, wait_until, write};
+use super::{Site, wait_until, write};
 use crate::outside::{Bench, Results};
 use crate::packages::{self, NGINX, Package, UWSGI};
+use crate::server::Server;
 use crate::step;
 use crate::{Failure, Outcome};
 
@@ -188,7 +189,7 @@ fn project(folder: &Path) -> Outcome {
     django(&[&["manage.py"], &user[..], &["--email", "ann@shop.test"]].concat())
 }
 
-fn uwsgi(folder: &Path) -> Result<Daemon, Failure> {
+fn uwsgi(folder: &Path) -> Result<Server, Failure> {
     let socket = folder.join("uwsgi");
     let mut uwsgi = Command::new("uwsgi-core");
     uwsgi
@@ -206,7 +207,7 @@ fn uwsgi(folder: &Path) -> Result<Daemon, Failure> {
         .arg(&socket)
         .arg("--logto")
         .arg(folder.join("uwsgi.log"));
-    let server = Daemon::start(uwsgi.stderr(Stdio::null()))?;
+    let server = Server::start(uwsgi.stderr(Stdio::null()))?;
     wait_until("uWSGI", || UnixStream::connect(&socket).is_ok())?;
     Ok(server)
 }

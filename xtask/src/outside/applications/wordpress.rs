@@ -6,9 +6,10 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Daemon, OURS, Site, THEIRS, wait_until, write};
+use super::{OURS, Site, THEIRS, wait_until, write};
 use crate::outside::{Bench, Results};
 use crate::packages::{self, CHROMIUM, NGINX, Package};
+use crate::server::Server;
 use crate::step;
 use crate::{Failure, Outcome};
 
@@ -162,7 +163,7 @@ pub(in crate::outside) fn run(bench: &Bench<'_>) -> Result<Results, Failure> {
 }
 
 /// A database that only this folder leads to.
-fn database(folder: &Path) -> Result<Daemon, Failure> {
+fn database(folder: &Path) -> Result<Server, Failure> {
     let data = folder.join("data");
     let socket = folder.join("database");
     let mut install = Command::new("mariadb-install-db");
@@ -178,7 +179,7 @@ fn database(folder: &Path) -> Result<Daemon, Failure> {
         .arg(format!("--datadir={}", data.display()))
         .arg(format!("--socket={}", socket.display()))
         .stderr(Stdio::null());
-    let server = Daemon::start(&mut server)?;
+    let server = Server::start(&mut server)?;
     wait_until("database", || UnixStream::connect(&socket).is_ok())?;
     let mut create = Command::new("mariadb");
     create
@@ -190,7 +191,7 @@ fn database(folder: &Path) -> Result<Daemon, Failure> {
 }
 
 /// Debian's php-fpm, with a pool of four processes.
-fn php(folder: &Path) -> Result<Daemon, Failure> {
+fn php(folder: &Path) -> Result<Server, Failure> {
     let socket = folder.join("fpm");
     let shown = folder.display();
     let pool = format!(
@@ -200,7 +201,7 @@ fn php(folder: &Path) -> Result<Daemon, Failure> {
     write(&folder.join("fpm.conf"), &pool)?;
     let mut fpm = Command::new(fpm_program()?);
     fpm.args(["-R", "-F", "-y"]).arg(folder.join("fpm.conf"));
-    let server = Daemon::start(fpm.stderr(Stdio::null()))?;
+    let server = Server::start(fpm.stderr(Stdio::null()))?;
     wait_until("php-fpm", || UnixStream::connect(&socket).is_ok())?;
     Ok(server)
 }

@@ -1,5 +1,7 @@
 //! The parameters of a request to an application, by the names of CGI (RFC 3875, section 4.1).
 
+use std::ops::Range;
+
 use plimsoll_model::{Failure, FailureKind, Phase, Protocol, Side};
 use plimsoll_wire::h1::BodyLength;
 
@@ -58,19 +60,33 @@ pub(super) fn each_parameter(
 }
 
 /// The fields of a request by their names as parameters.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct CgiFields {
+    /// Names and values, in one piece of memory.
+    text: Vec<u8>,
     fields: Vec<CgiField>,
     /// Parameters of the sender in place of fields.
     replaced: Vec<Vec<u8>>,
 }
 
+/// Where a parameter is in the text.
 #[derive(Debug)]
 struct CgiField {
-    name: Vec<u8>,
-    value: Vec<u8>,
+    name: Range<usize>,
+    value: Range<usize>,
     /// The field has a `_` in its name, which another field has as `-`.
     is_respelled: bool,
+}
+
+impl Default for CgiFields {
+    fn default() -> Self {
+        // As most requests have them.
+        Self {
+            text: Vec::with_capacity(512),
+            fields: Vec::with_capacity(16),
+            replaced: Vec::new(),
+        }
+    }
 }
 
 impl CgiFields {
@@ -87,58 +103,78 @@ impl CgiFields {
 
     /// Adds a field. Several of one name become one, as RFC 3875 demands (section 4.1.18).
     fn push(&mut self, name: &[u8], value: &[u8]) {
-        // Programs read a dot as `_`, so that another field could pass for one of the gateway.
-        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-        // Programs take HTTP_PROXY for their own proxy (httpoxy, CVE-2016-5385).
-        if !name.iter().all(is_plain) || name.eq_ignore_ascii_case(b"proxy") {
-            return;
-        }
+        let start = self.text.len();
         let is_respelled = name.contains(&b'_');
-        let name = parameter_name(name);
-        if self.is_replaced(&name) {
+        // Programs take HTTP_PROXY for their own proxy (httpoxy, CVE-2016-5385).
+        let is_passed = self.push_name(name) && !name.eq_ignore_ascii_case(b"proxy");
+        let name = start..self.text.len();
+        if !is_passed || self.is_replaced(&self.text[name.clone()]) {
+            self.text.truncate(start);
             return;
         }
-        let Some(known) = self.fields.iter_mut().find(|known| known.name == name) else {
-            let value = value.to_vec();
-            return self.fields.push(CgiField {
+        let text = &self.text;
+        let is_known = |known: &&mut CgiField| text[known.name.clone()] == text[name.clone()];
+        let Some(known) = self.fields.iter_mut().find(is_known) else {
+            let value = push(&mut self.text, value);
+            self.fields.push(CgiField {
                 name,
                 value,
                 is_respelled,
             });
+            return;
         };
+        self.text.truncate(start);
         match (known.is_respelled, is_respelled) {
             // Of `X_User` and `X-User` the second is the one that others on the way have set.
             (false, true) => {}
             (true, false) => {
-                known.value = value.to_vec();
+                known.value = push(&mut self.text, value);
                 known.is_respelled = false;
             }
             _ => {
-                let between: &[u8] = if known.name == b"HTTP_COOKIE" {
+                let between: &[u8] = if self.text[known.name.clone()] == *b"HTTP_COOKIE" {
                     b"; "
                 } else {
                     b", "
                 };
-                known.value.extend_from_slice(between);
-                known.value.extend_from_slice(value);
+                let start = self.text.len();
+                self.text.extend_from_within(known.value.clone());
+                self.text.extend_from_slice(between);
+                self.text.extend_from_slice(value);
+                known.value = start..self.text.len();
             }
         }
     }
 
+    /// Appends `HTTP_` and the name of a field, in upper case with `_` for `-`. Returns false if it has another character that
+    /// is no letter or digit: programs read a dot as `_`, so that the field could pass for one of the gateway.
+    fn push_name(&mut self, field: &[u8]) -> bool {
+        let start = push(&mut self.text, b"HTTP_").end;
+        self.text.extend_from_slice(field);
+        self.text[start..].iter_mut().fold(true, |is_plain, byte| {
+            *byte = match *byte {
+                b'-' => b'_',
+                byte => byte.to_ascii_uppercase(),
+            };
+            is_plain & (byte.is_ascii_alphanumeric() || *byte == b'_')
+        })
+    }
+
     fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
         for field in &self.fields {
-            visit(&field.name, &field.value);
+            visit(
+                &self.text[field.name.clone()],
+                &self.text[field.value.clone()],
+            );
         }
     }
 }
 
-/// `HTTP_` and the name of a field, in upper case with `_` for `-`.
-fn parameter_name(field: &[u8]) -> Vec<u8> {
-    let folded = field.iter().map(|byte| match byte {
-        b'-' => b'_',
-        byte => byte.to_ascii_uppercase(),
-    });
-    b"HTTP_".iter().copied().chain(folded).collect()
+/// Appends bytes, and says where they are.
+fn push(text: &mut Vec<u8>, bytes: &[u8]) -> Range<usize> {
+    let start = text.len();
+    text.extend_from_slice(bytes);
+    start..text.len()
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ fn entry(seen: &FieldList, content: &str) -> Entry {
     let content = Content::Memory(Bytes::from(content.to_owned()));
     let defaults = Lifetimes::default();
     let request = (&HeaderMap::new(), seen);
-    Entry::new(request, StatusCode::OK, fields, content, times, &defaults).unwrap()
+    Entry::new(request, StatusCode::OK, &fields, content, times, &defaults).unwrap()
 }
 
 fn content(store: &Store, key: &str, request: &FieldList) -> Option<Bytes> {

@@ -9,6 +9,7 @@ use super::super::nginx::Directive;
 use super::super::patterns::as_path;
 use super::super::proxy::proxy;
 use super::super::real_ip;
+use super::super::redirects::leading_all;
 use super::super::responses::{middleware, returned};
 use super::super::route::{Condition, Route};
 use super::super::scope::Scope;
@@ -167,6 +168,13 @@ fn action(
         uwsgi(directive, context.server, scope, keys, upstreams, notes);
         return;
     }
+    // Of other locations it is a route of its own.
+    if context.location.directive.argument(0).starts_with('@')
+        && let Some(rewrite) = leading_all(scope.innermost())
+    {
+        keys.set("rewrite", rewrite);
+        return;
+    }
     if tried(condition, context.server, scope, keys, upstreams, notes) {
         return;
     }
@@ -210,8 +218,12 @@ fn keeps_out(named: &Directive, scope: &Scope<'_>) -> bool {
     access::is_closing(named) || leads_to_closed(named, scope)
 }
 
-/// Whether a named location may lead clients to a location that keeps them out.
+/// Whether a named location may lead clients past a location that keeps them out.
 pub(super) fn leads_to_closed(named: &Directive, scope: &Scope<'_>) -> bool {
+    // Who is kept out there is asked by the route of the other path.
+    if leading_all(&named.block).is_some() {
+        return false;
+    }
     let leads_on = |it: &Directive| {
         let is_rewrite = it.name == "rewrite" && it.argument(2) != "break";
         is_rewrite || it.name == "try_files"
@@ -265,6 +277,10 @@ fn tried(
             "requests that `try_files` leads here get a 403: it keeps clients out beside the rules of their location",
         );
         access::forbid(keys);
+        return true;
+    }
+    if let Some(rewrite) = leading_all(&named.block) {
+        keys.set("rewrite", rewrite);
         return true;
     }
     // Content has been measured where the request came in.

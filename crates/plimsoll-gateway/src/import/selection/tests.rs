@@ -420,6 +420,8 @@ const ACTIONS: &[&str] = &[
     "if ($arg_q) { rewrite ^ /a/b/x last; } proxy_pass http://127.0.0.1:7;",
     "if ($http_q) { rewrite ^/a/(.*)$ /b/$1; } proxy_pass http://127.0.0.1:8;",
     "internal; proxy_pass http://127.0.0.1:9;",
+    "rewrite ^/a/(.*)$ /b/$1;",
+    "rewrite ^ /a/b/x last;",
 ];
 const REWRITES: &[&str] = &[
     "",

@@ -221,6 +221,9 @@ fn a_service_authorizes_files_as_well_and_constants_are_no_service() {
                 add_header X-User $user;
             }
             location /moved/ { auth_request /check; return 301 /new/; }
+            location = /named { internal; try_files /dev/null @sso; }
+            location @sso { proxy_set_header X-By named; proxy_pass http://sso; }
+            location /by/ { auth_request /named; }
             location /all/ { auth_request /open; }
             location /none/ { auth_request /never; }
             location /fault/ { auth_request /odd; }
@@ -239,11 +242,13 @@ fn a_service_authorizes_files_as_well_and_constants_are_no_service() {
             "prefix = \"/all/\"\nfiles = { root = \"/srv/all\", optional = true }",
             "prefix = \"/php/\"\nauth = { to = \"sso\", path = \"/check\", relay = false }\nproxy",
             "REMOTE_USER = \"<{auth:remote-user}>\"",
+            "prefix = \"/by/\"\nauth = { to = \"sso\", path = \"/named\", relay = false, headers = { X-By = \"named\" } }\nfiles",
         ],
         &[
             "nginx.conf:16: auth_request: the service gets the fields of the request",
-            "nginx.conf:24: proxy_pass_request_body: requests with content get a 413",
-            "nginx.conf:25: auth_request: the service gets the fields of the request",
+            "nginx.conf:23: auth_request: the service gets the fields of the request",
+            "nginx.conf:27: proxy_pass_request_body: requests with content get a 413",
+            "nginx.conf:28: auth_request: the service gets the fields of the request",
         ],
     );
 }

@@ -185,10 +185,57 @@ fn files_of_an_alias_are_found_behind_an_expression_and_pages_by_a_rewrite() {
         location / { proxy_pass http://127.0.0.1:1; }",
         &[
             "files = { root = \"/var/files/\", strip = \"/static/\" }",
+            "regex = \"(?-i:/x/(.*))\"\nrewrite = { to = \"/y/{1}{query}\" }",
             "internal = true\nrespond = { file = \"/srv/down.html\", type = \"text/html; charset=utf-8\", optional = true }",
         ],
-        &["rewrite: left out: paths are changed where requests are forwarded"],
+        &[],
     );
+}
+
+#[test]
+fn a_location_that_changes_the_path_leads_to_another() {
+    check_order(
+        "root /srv;
+        location = / { rewrite ^ /home.html; }
+        location /v1/ { rewrite ^/v1/([a-z]+)/(.*)$ /$1.php?rest=$2 last; return 404; }
+        location ~ ^/([^/]+)/css/(.*)$ { rewrite ^/([^/]+)/css/(.*)$ /css/$2?; }
+        location /app/ { try_files $uri @app; }
+        location @app { rewrite ^/(.*)$ /index.php/$1 last; }
+        location ~ \\.php$ { proxy_pass http://127.0.0.1:1; }",
+        &[
+            "regex = \"(?-i:/)\"\nrewrite = { to = \"/home.html{query}\" }",
+            "rewrite = { to = \"/css/{2}\" }",
+            "regex = \"(?-i:/v1/([a-z]+)/(.*))\"\nrewrite = { to = \"/{1}.php?rest={2}{query}\" }",
+            "rewrite = { to = \"/index.php{path}{query}\" }",
+        ],
+        &[],
+    );
+    // One that stays in its location looks for other files.
+    check_order(
+        "root /srv;
+        location ~ ^/static/(a|b)/ { rewrite ^/static/(.*)$ /$1 break; try_files $uri @app; }
+        location @app { proxy_pass http://127.0.0.1:1; }",
+        &["regex = \"(?-i:/static/(a|b)/).*\"\nfiles = { root = \"/srv\", strip = \"/static/\""],
+        &[],
+    );
+    check_order(
+        "root /srv; location /old/ { rewrite ^/old/(.*) /new/$1 break; }",
+        &["prefix = \"/old/\"\nfiles = { root = \"/srv/new\", optional = true }"],
+        &[],
+    );
+    // What is left out is said: what another one changes before, what a server changes once, and groups of another expression.
+    for (does, reason) in [
+        (
+            "location / { rewrite ^/a /b; rewrite ^/b /c; }",
+            "rewrite: left out: paths are changed where",
+        ),
+        (
+            "location ~ \\.x$ { rewrite ^/a/(.*) /b/$1; }",
+            "rewrite: left out: it is within an expression of another form",
+        ),
+    ] {
+        check_order(&format!("root /srv; {does}"), &[], &[reason]);
+    }
 }
 
 #[test]

@@ -57,9 +57,16 @@ impl Logged {
 
 impl Action for Logged {
     fn handle(&self, request: &Request<'_>) -> Answer {
-        let mut entry = Entry::begin(Rc::clone(&self.log), request);
+        let clock = &self.log.clock;
+        let (since, time) = (clock.now(), clock.wall());
         let answer = self.inner.handle(request);
-        entry.noted = request.content().notes();
+        let noted = request.content().notes();
+        // A route may still hand over to one with another log, but not once there is a response.
+        if matches!(answer, Answer::Now(_)) && !self.log.sink.takes(&noted) {
+            return answer;
+        }
+        let mut entry = Entry::begin(Rc::clone(&self.log), request, (since, time));
+        entry.noted = noted;
         entry.kept = request.content().kept();
         match answer {
             Answer::Now(outcome) => Answer::Now(entry.note(outcome)),
@@ -135,10 +142,10 @@ struct Entry {
 }
 
 impl Entry {
-    fn begin(log: Rc<Log>, request: &Request<'_>) -> Self {
+    fn begin(log: Rc<Log>, request: &Request<'_>, (since, time): (Instant, SystemTime)) -> Self {
         Self {
-            since: log.clock.now(),
-            time: log.clock.wall(),
+            since,
+            time,
             is_head: request.method == "HEAD",
             captured: Captured::read(&log.sink.format.0.of_request, request),
             head: Captured::default(),

@@ -26,6 +26,7 @@ use crate::message::response::{
     Built, Kind, Response, ResponseBody, StreamError, has_content, status_line, write_built_fields,
     write_fields,
 };
+use crate::message::verbatim::Verbatim;
 use crate::version::Version;
 
 /// Framing of a response's content.
@@ -266,7 +267,7 @@ impl Http1 {
         content: &Content,
         (status, reason): (http::StatusCode, Option<Box<str>>),
         (verbatim, mut fields, order, has_date): (
-            FieldList,
+            Verbatim,
             HeaderMap,
             Option<Box<FieldList>>,
             bool,
