@@ -15,3 +15,17 @@ document.addEventListener("click", (event) => {
         button.classList.add("tooltipped");
     });
 }, true);
+
+// Flags in running text and tables are not broken behind their hyphens.
+for (const code of document.querySelectorAll(".content :not(pre) > code")) {
+    if (code.childElementCount > 0) continue;
+    const parts = code.textContent.split(/(?<![^\s[(|=])(--?[A-Za-z][\w-]*)/);
+    if (parts.length === 1) continue;
+    code.replaceChildren(...parts.map((part, index) => {
+        if (index % 2 === 0) return part;
+        const flag = document.createElement("span");
+        flag.className = "flag";
+        flag.textContent = part;
+        return flag;
+    }));
+}

@@ -31,7 +31,7 @@ CALLS = [
     ("compare", {"urls": [URL, URL], "trials": 2, "seconds": 1, "connections": 2}, False, "against"),
     ("line", {"url": URL, "most": 40, "first": 20, "window": "300ms", "warm_up": "100ms", "confirm": "0s", "rounds": 1,
               "objectives": ["errors<50%"]}, False, "ended"),
-    ("mock_check", {"file": "rules.toml"}, False, "1 rules"),
+    ("mock_check", {"file": "rules.toml"}, False, "1 rule in 1 set"),
     ("mock_match", {"mock": "rules.toml", "path": "/a"}, False, "matches"),
     ("config_check", {"kind": "up", "file": "up.toml"}, False, "no mistakes"),
     ("config_check", {"kind": "up", "file": "rules.toml"}, True, "rules.toml:1"),

@@ -34,11 +34,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Package `plimsoll` and `plimsoll-packed` of this folder, made for this machine, instead of building them
-    #[arg(long, value_name = "DIR", conflicts_with = "target")]
+    /// Package `plimsoll` and `plimsoll-packed` of this folder instead of building them
+    #[arg(long, value_name = "DIR")]
     programs: Option<PathBuf>,
 
-    /// Package for this target, repeatable [default: this machine's]
+    /// Package for this target, repeatable for other processors [default: this machine's]
     #[arg(long, value_name = "TRIPLE")]
     target: Vec<String>,
 
@@ -149,17 +149,19 @@ fn made(
     target_directory: &Path,
     arguments: &Arguments,
 ) -> Result<(Vec<Made>, Vec<String>), Failure> {
-    if let Some(folder) = &arguments.programs {
-        let release = Release::of_commit(root, Target::here()?)?;
-        let programs = Programs::existing(folder)?;
-        return Ok((vec![Made { release, programs }], Vec::new()));
-    }
     let (targets, left_out) = if arguments.target.is_empty() {
         (vec![Target::here()?], Target::others())
     } else {
-        let named = arguments.target.iter().map(|triple| Target::named(triple));
-        (named.collect::<Result<_, _>>()?, Vec::new())
+        (target::for_each_processor(&arguments.target)?, Vec::new())
     };
+    if let Some(folder) = &arguments.programs {
+        let [target] = targets[..] else {
+            return Err("--programs has the programs of one target".into());
+        };
+        let release = Release::of_commit(root, target)?;
+        let programs = Programs::existing(folder)?;
+        return Ok((vec![Made { release, programs }], Vec::new()));
+    }
     let mut made = Vec::new();
     for target in targets {
         let release = Release::of_commit(root, target)?;

@@ -53,7 +53,7 @@ pub(super) fn run(
         ("twice".to_owned(), same(files, again).map(passed)),
     ];
     for Made { release, programs } in made {
-        let architecture = release.target.architecture;
+        let architecture = release.target.architecture();
         let at = |name: &str| folder.join(architecture).join(name);
         let mut add = |name: &str, checked: Checked| {
             checks.push((format!("{name}, {architecture}"), checked));
@@ -208,7 +208,8 @@ fn debian(root: &Path, out: &Path, release: &Release) -> Result<Duration, Failur
     }
     let file = out.join(format!(
         "plimsoll_{}_{}.deb",
-        release.version, release.target.architecture
+        release.version,
+        release.target.architecture()
     ));
     let dpkg = |words: &[&str]| {
         let mut command = Command::new("dpkg");
@@ -284,13 +285,13 @@ impl<'a> Podman<'a> {
 
     /// The archive has an image for the processor of `target`.
     fn has(&self, target: Target, archive: &Path) -> Outcome {
-        let id = self.pull(archive, &["--arch", target.architecture])?;
+        let id = self.pull(archive, &["--arch", target.architecture()])?;
         let words = ["image", "inspect", "--format", "{{.Architecture}}", &id];
         let found = step::output(self.folder, &mut self.command(&words))?;
-        if found.trim() == target.architecture {
+        if found.trim() == target.architecture() {
             Ok(())
         } else {
-            let wanted = target.architecture;
+            let wanted = target.architecture();
             Err(format!("the image for {wanted} is one for {}", found.trim()).into())
         }
     }

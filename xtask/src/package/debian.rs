@@ -30,7 +30,8 @@ pub(super) fn write(root: &Path, out: &Path, release: &Release) -> Result<PathBu
     }
     let name = format!(
         "plimsoll_{}_{}.deb",
-        release.version, release.target.architecture
+        release.version,
+        release.target.architecture()
     );
     let path = out.join(name);
     let mut command = cargo(&["deb", "--locked", "--package", "plimsoll"]);

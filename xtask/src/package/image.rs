@@ -174,7 +174,7 @@ fn config(release: &Release, layer: &str) -> Result<Value, Failure> {
 }
 
 fn platform(release: &Release) -> Value {
-    json!({"architecture": release.target.architecture, "os": "linux"})
+    json!({"architecture": release.target.architecture(), "os": "linux"})
 }
 
 fn labels(release: &Release) -> Value {

@@ -41,7 +41,9 @@ impl Programs {
     /// Builds them with the C library inside.
     pub(super) fn build(root: &Path, target: &Path, release: &Release) -> Result<Self, Failure> {
         release.target.prepare(root)?;
-        check_glibc(root)?;
+        if !release.target.is_musl() {
+            check_glibc(root)?;
+        }
         let speed = speed::settings(root)?;
         let flags = Flags::new(root, release.target)?;
         let triple = release.target.triple;
@@ -137,7 +139,7 @@ impl Flags {
             // Functions of the same instructions are there once: generic code has many.
             "-C",
             "link-arg=-Wl,--icf=all",
-            // Addresses that the start of a program moves take a bit each in place of 24 bytes; glibc knows them since 2.36.
+            // Addresses that the start of a program moves take a bit each in place of 24 bytes; glibc knows them since 2.36, musl since 1.2.4.
             "-C",
             "link-arg=-Wl,-z,pack-relative-relocs",
         ];

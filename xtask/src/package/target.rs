@@ -7,65 +7,84 @@ use crate::packages::{self, Package};
 use crate::step;
 use crate::{Failure, Outcome};
 
-/// In all of them the C library of the system is put into the programs.
-const ALL: [Target; 2] = [
+/// In all of them the C library is inside the programs. Of each processor the preferred one is first.
+const ALL: [Target; 4] = [
     Target {
         triple: "x86_64-unknown-linux-gnu",
-        architecture: "amd64",
-        processor: "x86_64",
-        tools: Tools {
-            prefix: "x86_64-linux-gnu-",
-            compiler: Package {
-                program: "x86_64-linux-gnu-gcc",
-                name: "gcc-x86-64-linux-gnu libc6-dev-amd64-cross",
-            },
-            emulator: Package {
-                program: "qemu-x86_64-static",
-                name: "qemu-user-static",
-            },
-        },
+        processor: X86_64,
+    },
+    Target {
+        triple: "x86_64-unknown-linux-musl",
+        processor: X86_64,
     },
     Target {
         triple: "aarch64-unknown-linux-gnu",
-        architecture: "arm64",
-        processor: "aarch64",
-        tools: Tools {
-            prefix: "aarch64-linux-gnu-",
-            compiler: Package {
-                program: "aarch64-linux-gnu-gcc",
-                name: "gcc-aarch64-linux-gnu libc6-dev-arm64-cross",
-            },
-            emulator: Package {
-                program: "qemu-aarch64-static",
-                name: "qemu-user-static",
-            },
-        },
+        processor: AARCH64,
+    },
+    Target {
+        triple: "aarch64-unknown-linux-musl",
+        processor: AARCH64,
     },
 ];
 
-/// Of this machine's own target.
+const X86_64: Processor = Processor {
+    name: "x86_64",
+    architecture: "amd64",
+    binutils: "x86_64-linux-gnu-",
+    compiler: Package {
+        program: "x86_64-linux-gnu-gcc",
+        name: "gcc-x86-64-linux-gnu libc6-dev-amd64-cross",
+    },
+    emulator: Package {
+        program: "qemu-x86_64-static",
+        name: "qemu-user-static",
+    },
+};
+
+const AARCH64: Processor = Processor {
+    name: "aarch64",
+    architecture: "arm64",
+    binutils: "aarch64-linux-gnu-",
+    compiler: Package {
+        program: "aarch64-linux-gnu-gcc",
+        name: "gcc-aarch64-linux-gnu libc6-dev-arm64-cross",
+    },
+    emulator: Package {
+        program: "qemu-aarch64-static",
+        name: "qemu-user-static",
+    },
+};
+
+/// `strip` for this machine's processor.
 const BINUTILS: Package = Package {
     program: "strip",
     name: "binutils",
+};
+
+/// Compiles C for musl. Debian has it for the machine's own processor only.
+const MUSL: Package = Package {
+    program: "musl-gcc",
+    name: "musl-tools",
 };
 
 /// A target that packages are made for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Target {
     pub(super) triple: &'static str,
-    /// The processor as Debian and the Open Container Initiative call it.
-    pub(super) architecture: &'static str,
-    /// As the kernel calls it.
-    processor: &'static str,
-    /// What another machine needs to make and to run its programs.
-    tools: Tools,
+    processor: Processor,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Tools {
-    /// Of the names of its binary utilities.
-    prefix: &'static str,
+struct Processor {
+    /// As the kernel and Rust call it.
+    name: &'static str,
+    /// As Debian and the Open Container Initiative call it.
+    architecture: &'static str,
+    /// Of the names of its binary utilities on another machine.
+    binutils: &'static str,
+    /// Compiles C for it on another machine, with glibc.
     compiler: Package,
+    /// Runs its programs on another machine.
     emulator: Package,
 }
 
@@ -80,22 +99,40 @@ impl Target {
     /// The one of that name.
     pub(super) fn named(triple: &str) -> Result<Self, Failure> {
         let known = ALL.map(|target| target.triple).join("`, `");
-        ALL.into_iter()
-            .find(|target| target.triple == triple)
-            .ok_or_else(|| format!("no packages are made for `{triple}`, but for `{known}`").into())
+        let target = ALL.into_iter().find(|target| target.triple == triple);
+        let target = target
+            .ok_or_else(|| format!("no packages are made for `{triple}`, but for `{known}`"))?;
+        if target.is_musl() && !target.is_here() {
+            let processor = target.processor.name;
+            return Err(format!(
+                "there is no compiler of C for `{triple}` on this machine: use `{processor}-unknown-linux-gnu`, or make it on {processor}"
+            )
+            .into());
+        }
+        Ok(target)
     }
 
-    /// For each target of another processor, how to have its packages made.
+    /// For each other target that can be made here, how to have its packages made.
     pub(super) fn others() -> Vec<String> {
-        let others = ALL.into_iter().filter(|target| !target.is_here());
-        let triples = others.map(|target| target.triple);
+        let here = Self::here().map(|target| target.triple).ok();
+        let triples = ALL.map(|target| target.triple).into_iter();
         triples
+            .filter(|triple| Some(*triple) != here && Self::named(triple).is_ok())
             .map(|triple| format!("{triple}: only with `--target {triple}`"))
             .collect()
     }
 
+    /// The processor as Debian and the Open Container Initiative call it.
+    pub(super) fn architecture(self) -> &'static str {
+        self.processor.architecture
+    }
+
     pub(super) fn is_here(self) -> bool {
-        self.processor == std::env::consts::ARCH
+        self.processor.name == std::env::consts::ARCH
+    }
+
+    pub(super) fn is_musl(self) -> bool {
+        self.triple.ends_with("-musl")
     }
 
     /// Installs what makes and runs its programs.
@@ -104,27 +141,33 @@ impl Target {
             let mut add = Command::new("rustup");
             step::run(root, add.args(["target", "add", self.triple]))?;
         }
-        if self.is_here() {
-            return packages::install(root, &[BINUTILS]);
-        }
-        packages::install(root, &[self.tools.compiler, self.tools.emulator])
+        let Processor {
+            compiler, emulator, ..
+        } = self.processor;
+        let needed = match (self.is_here(), self.is_musl()) {
+            (true, true) => [BINUTILS, MUSL].to_vec(),
+            (true, false) => [BINUTILS].to_vec(),
+            (false, _) => [compiler, emulator].to_vec(),
+        };
+        packages::install(root, &needed)
     }
 
     /// The linker, where it is not the usual one.
     pub(super) fn linker(self) -> Option<&'static str> {
-        (!self.is_here()).then_some(self.tools.compiler.program)
+        (!self.is_here()).then_some(self.processor.compiler.program)
     }
 
-    /// What has rustc's own linker link for another processor: where this is the machine's, rustc uses it by itself.
+    /// What has rustc's own linker link: for this machine's processor with glibc, rustc uses it by itself.
     pub(super) fn linker_flags(self, root: &Path) -> Result<Vec<String>, Failure> {
-        if self.is_here() {
+        if self.is_here() && !self.is_musl() {
             return Ok(Vec::new());
         }
         let mut sysroot = Command::new("rustc");
         let sysroot = step::output(root, sysroot.args(["--print", "sysroot"]))?;
+        let host = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
         let linker = Path::new(sysroot.trim())
             .join("lib/rustlib")
-            .join(Self::here()?.triple)
+            .join(host)
             .join("bin/gcc-ld");
         Ok(vec![
             "-C".to_owned(),
@@ -139,7 +182,7 @@ impl Target {
         let prefix = if self.is_here() {
             ""
         } else {
-            self.tools.prefix
+            self.processor.binutils
         };
         format!("{prefix}strip")
     }
@@ -158,9 +201,27 @@ impl Target {
 
     /// What runs its programs here, if the processor does not: a static program.
     pub(super) fn emulator(self) -> Option<PathBuf> {
-        let name = self.tools.emulator.program;
+        let name = self.processor.emulator.program;
         (!self.is_here()).then(|| packages::find(name, &[]).unwrap_or_else(|| name.into()))
     }
+}
+
+/// The targets of these names, each for another processor: packages of Debian and the image are named by it.
+pub(super) fn for_each_processor(triples: &[String]) -> Result<Vec<Target>, Failure> {
+    let mut targets: Vec<Target> = Vec::new();
+    for triple in triples {
+        let target = Target::named(triple)?;
+        let architecture = target.architecture();
+        if let Some(other) = targets.iter().find(|it| it.architecture() == architecture) {
+            let other = other.triple;
+            return Err(format!(
+                "`{other}` and `{triple}` are for one processor: make their packages one after the other, with an --out of its own for each"
+            )
+            .into());
+        }
+        targets.push(target);
+    }
+    Ok(targets)
 }
 
 /// Whether the toolchain has the standard library for `target`.
@@ -181,6 +242,32 @@ mod tests {
             panic!("it is known");
         };
         assert!(message.contains("aarch64-unknown-linux-gnu"), "{message}");
+    }
+
+    #[test]
+    fn packages_with_musl_are_made_for_this_processor_alone() {
+        let here = Target::here().expect("packages are made for this processor");
+        let others = Target::others();
+        for target in ALL {
+            let can_be_made = target.is_here() || !target.is_musl();
+            assert_eq!(Target::named(target.triple).is_ok(), can_be_made);
+            let is_other = can_be_made && target.triple != here.triple;
+            let line = format!("{0}: only with `--target {0}`", target.triple);
+            assert_eq!(others.contains(&line), is_other, "{others:?}");
+        }
+    }
+
+    #[test]
+    fn two_targets_of_one_processor_are_refused() {
+        let named = |triples: &[String]| for_each_processor(triples).map(|it| it.len());
+        let both = [ALL[0].triple, ALL[2].triple].map(str::to_owned);
+        assert_eq!(named(&both).ok(), Some(2));
+        let processor = std::env::consts::ARCH;
+        let twice = ["musl", "gnu"].map(|library| format!("{processor}-unknown-linux-{library}"));
+        let Err(Failure(message)) = named(&twice) else {
+            panic!("both are made");
+        };
+        assert!(message.contains("--out"), "{message}");
     }
 
     #[test]

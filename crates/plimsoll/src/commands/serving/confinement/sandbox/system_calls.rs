@@ -118,7 +118,7 @@ const NAMESPACES: [i32; 7] = [
 ];
 
 /// Requests of ioctl(2) that type into the terminal of a process.
-const TYPING: [u64; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
+const TYPING: [u64; 2] = [libc::TIOCSTI as _, libc::TIOCLINUX as _];
 
 /// Filters the system calls of all threads of this process, and of those that they start.
 pub(super) fn filter() -> io::Result<()> {
