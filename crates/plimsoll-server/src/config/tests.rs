@@ -178,7 +178,7 @@ redirect = { to = "/{pth}" }
          11:1: listen[2].adress: unknown key (did you mean `address`?)\n\
          14:8: route[1].path: must begin with `/`\n\
          15:22: route[1].respond.status: must be a whole number from 200 to 599\n\
-         17:1: route[2]: more than one action (a route has one of `respond`, `redirect` or `echo`)\n\
+         17:1: route[2]: more than one action (a route has one of `respond`, `redirect`, `rewrite` or `echo`)\n\
          18:10: route[2].method: `get` is not a method, such as GET\n\
          24:19: route[3].redirect.to: `{pth}` is no place, such as {host}, {path} or {query}, and no group of a regular expression, such as {1} (did you mean `{path}`?)\n"
     );
@@ -431,7 +431,7 @@ fn actions_of_other_crates_have_their_keys_and_places() {
     assert_eq!(
         hints,
         [
-            "give it `respond`, `redirect`, `echo` or `brew`",
+            "give it `respond`, `redirect`, `rewrite`, `echo` or `brew`",
             "did you mean `brew`?"
         ]
     );
