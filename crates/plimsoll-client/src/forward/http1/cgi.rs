@@ -69,13 +69,21 @@ struct CgiFields {
     replaced: Vec<Vec<u8>>,
 }
 
-/// Where a parameter is in the text.
 #[derive(Debug)]
 struct CgiField {
+    /// Where it is in the text.
     name: Range<usize>,
-    value: Range<usize>,
+    value: CgiValue,
     /// The field has a `_` in its name, which another field has as `-`.
     is_respelled: bool,
+}
+
+#[derive(Debug)]
+enum CgiValue {
+    /// Where that of one field is in the text.
+    One(Range<usize>),
+    /// Those of several fields: in memory of their own, where one more copies none of those before it.
+    Joined(Vec<u8>),
 }
 
 impl Default for CgiFields {
@@ -115,7 +123,7 @@ impl CgiFields {
         let text = &self.text;
         let is_known = |known: &&mut CgiField| text[known.name.clone()] == text[name.clone()];
         let Some(known) = self.fields.iter_mut().find(is_known) else {
-            let value = push(&mut self.text, value);
+            let value = CgiValue::One(push(&mut self.text, value));
             self.fields.push(CgiField {
                 name,
                 value,
@@ -128,7 +136,7 @@ impl CgiFields {
             // Of `X_User` and `X-User` the second is the one that others on the way have set.
             (false, true) => {}
             (true, false) => {
-                known.value = push(&mut self.text, value);
+                known.value = CgiValue::One(push(&mut self.text, value));
                 known.is_respelled = false;
             }
             _ => {
@@ -137,11 +145,13 @@ impl CgiFields {
                 } else {
                     b", "
                 };
-                let start = self.text.len();
-                self.text.extend_from_within(known.value.clone());
-                self.text.extend_from_slice(between);
-                self.text.extend_from_slice(value);
-                known.value = start..self.text.len();
+                if let CgiValue::One(first) = &known.value {
+                    known.value = CgiValue::Joined(self.text[first.clone()].to_vec());
+                }
+                if let CgiValue::Joined(values) = &mut known.value {
+                    values.extend_from_slice(between);
+                    values.extend_from_slice(value);
+                }
             }
         }
     }
@@ -162,10 +172,11 @@ impl CgiFields {
 
     fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
         for field in &self.fields {
-            visit(
-                &self.text[field.name.clone()],
-                &self.text[field.value.clone()],
-            );
+            let value = match &field.value {
+                CgiValue::One(place) => &self.text[place.clone()],
+                CgiValue::Joined(values) => values,
+            };
+            visit(&self.text[field.name.clone()], value);
         }
     }
 }
@@ -216,6 +227,19 @@ mod tests {
             &[("HTTP_X_A", "1, 2")],
         );
         check(&[], &[("X_A", "1"), ("X_A", "2")], &[("HTTP_X_A", "1, 2")]);
+    }
+
+    #[test]
+    fn many_fields_of_one_name_take_memory_for_each_once() {
+        let mut list = CgiFields::default();
+        for _ in 0..4_000 {
+            list.push(b"X-A", b"1");
+            list.push(b"X-B", b"22");
+        }
+        let mut lengths = Vec::new();
+        list.each(&mut |_, value| lengths.push(value.len()));
+        assert_eq!(lengths, [4_000 + 3_999 * 2, 8_000 + 3_999 * 2]);
+        assert!(list.text.capacity() < 1024, "{}", list.text.capacity());
     }
 
     #[test]
