@@ -9,8 +9,6 @@ mod request;
 
 mod response;
 
-mod field_lines;
-
 mod known_head;
 
 mod server;
@@ -25,11 +23,10 @@ mod chunked;
 
 mod error;
 
-pub use crate::h1::chunked::ChunkedDecoder;
-pub(crate) use crate::h1::chunked::{has_control, is_name};
+pub use crate::h1::chunked::{ChunkedDecoder, has_control};
+pub(crate) use crate::h1::chunked::is_name;
 pub use crate::h1::date::DateLine;
 pub use crate::h1::error::DecodeError;
-pub use crate::h1::field_lines::FieldLines;
 pub use crate::h1::known_head::KnownHead;
 pub use crate::h1::request::{HeadError, RequestHead, put_field};
 pub use crate::h1::response::{

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use http::HeaderMap;
 use http::{StatusCode, Version};
 use plimsoll_model::Protocol;
+use plimsoll_wire::h1;
 use plimsoll_wire::http::{
     FieldClass, FieldList, Nominated, announced_trailers, may_be_trailer, retain_trailers,
 };
@@ -16,6 +17,12 @@ use super::hops;
 pub trait FieldSource {
     /// Calls `visit` with the name and the value of each field.
     fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8]));
+
+    /// The same fields as lines of HTTP/1, for sources that have them in this form: all of them are valid then, and none is of
+    /// a connection, frames content, or is `host`, `te` or `expect`.
+    fn lines(&self) -> Option<&[u8]> {
+        None
+    }
 
     /// Whether there is a field of that name, in any case. For sources that know without making the values.
     fn has(&self, name: &[u8]) -> bool {
@@ -252,6 +259,17 @@ impl<'a> Head<'a> {
         has_trailers: bool,
         visit: &mut dyn FnMut(&[u8], &[u8]),
     ) {
+        self.each_received_field(protocol, has_trailers, visit);
+        self.each_own_field(visit);
+    }
+
+    /// Visits those of the client.
+    pub(super) fn each_received_field(
+        &self,
+        protocol: Protocol,
+        has_trailers: bool,
+        visit: &mut dyn FnMut(&[u8], &[u8]),
+    ) {
         let is_limited = hops::is_limited(self.method);
         if let Some(received) = self.received {
             received.each(self.own, protocol == Protocol::Http1, &mut |name, value| {
@@ -269,6 +287,10 @@ impl<'a> Head<'a> {
                 }
             });
         }
+    }
+
+    /// Visits those of the sender, which stand behind the others.
+    pub(super) fn each_own_field(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
         self.own.each(&mut |name, value| {
             if is_sent(name, value) {
                 visit(name, value);
@@ -360,6 +382,14 @@ impl fmt::Debug for Head<'_> {
     }
 }
 
+/// An empty list with room for these fields.
+fn with_room_for<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> FieldList {
+    let (count, bytes) = fields.fold((0, 0), |(count, bytes), (name, value)| {
+        (count + 1, bytes + name.len() + value.len())
+    });
+    FieldList::with_capacity(count, bytes)
+}
+
 /// Header fields of a response, in the order and the case in which they came.
 #[derive(Debug, Clone, Default)]
 pub struct Fields(FieldList);
@@ -368,14 +398,21 @@ impl Fields {
     /// Copies fields into one piece of memory; pseudo-header fields are left out.
     pub(super) fn copied<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone) -> Self {
         let fields = fields.filter(|(name, _)| !name.starts_with(b":"));
-        let (count, length) = fields
-            .clone()
-            .fold((0, 0), |(count, length), (name, value)| {
-                (count + 1, length + name.len() + value.len())
-            });
-        let mut list = FieldList::with_capacity(count, length);
+        let mut list = with_room_for(fields.clone());
         for (name, value) in fields {
             list.push(name, value);
+        }
+        Self(list)
+    }
+
+    /// The same for fields that a decoder of HTTP/1 has read, which are valid and have no pseudo-header fields among them.
+    pub(super) fn decoded(headers: &[h1::Header<'_>]) -> Self {
+        let fields = headers
+            .iter()
+            .map(|header| (header.name.as_bytes(), header.value));
+        let mut list = with_room_for(fields.clone());
+        for (name, value) in fields {
+            list.push_valid(name, value);
         }
         Self(list)
     }
@@ -423,8 +460,10 @@ impl Fields {
     /// `content-length`, which the sender of the forwarded message writes. Allocates nothing.
     pub fn into_forwarded(mut self) -> FieldList {
         let mut nominated = Nominated::default();
-        for (name, value) in &self.0 {
-            nominated.note(name, value);
+        if self.0.names().may_have(b"connection") {
+            for (name, value) in &self.0 {
+                nominated.note(name, value);
+            }
         }
         self.0.retain(|name, _| is_forwarded(name, &nominated));
         if !nominated.is_empty() && self.0.get("trailer").is_some() {

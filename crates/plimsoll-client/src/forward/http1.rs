@@ -210,10 +210,6 @@ impl ResponseSink for Inbox {
 }
 
 fn owned(head: &h1::ResponseHead<'_>) -> Option<ResponseHead> {
-    let fields = head
-        .headers
-        .iter()
-        .map(|field| (field.name.as_bytes(), field.value));
     Some(ResponseHead {
         // The decoder has checked the range.
         status: StatusCode::from_u16(head.status).ok()?,
@@ -222,7 +218,7 @@ fn owned(head: &h1::ResponseHead<'_>) -> Option<ResponseHead> {
             0 => Version::HTTP_10,
             _ => Version::HTTP_11,
         },
-        fields: Fields::copied(fields),
+        fields: Fields::decoded(head.headers),
     })
 }
 
@@ -672,12 +668,17 @@ fn encode(
     let mut result = Ok(());
     let mut takes_trailers = false;
     let is_chunked = length == BodyLength::Chunked;
-    head.each_field(Protocol::Http1, is_chunked, &mut |name, value| {
+    let mut put = |name: &[u8], value: &[u8]| {
         takes_trailers |= name.len() == 2 && name.eq_ignore_ascii_case(b"te");
         if result.is_ok() {
             result = request.end_to_end_field(name, value);
         }
-    });
+    };
+    head.each_received_field(Protocol::Http1, is_chunked, &mut put);
+    match head.own.lines() {
+        Some(lines) => request.lines(lines),
+        None => head.each_own_field(&mut put),
+    }
     result?;
     if let Some(authorization) = destination.proxy_authorization() {
         request.end_to_end_field(b"proxy-authorization", authorization.as_bytes())?;

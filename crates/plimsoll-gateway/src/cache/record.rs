@@ -1,6 +1,6 @@
 //! A stored response as the bytes of a file.
 //!
-//! `PLIMCACHE2`, the length of the head (32 bits), the head, the content, and SHA-256 of all that. The head has texts with
+//! `PLIMCACHE3`, the length of the head (32 bits), the head, the content, and SHA-256 of all that. The head has texts with
 //! their lengths (32 bits) before them, numbers of 64 bits, all in little endian. What is not whole is no record.
 
 use std::fs::File;
@@ -12,7 +12,6 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::header::HeaderName;
 use plimsoll_server::FilePart;
-use plimsoll_wire::h1::FieldLines;
 use plimsoll_wire::http::FieldList;
 use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 
@@ -21,7 +20,7 @@ use super::entry::{Entry, Head, Reuse};
 use super::freshness::Times;
 use super::stored_fields::StoredFields;
 
-const MAGIC: &[u8] = b"PLIMCACHE2";
+const MAGIC: &[u8] = b"PLIMCACHE3";
 
 /// Bytes of the length of the head.
 const LENGTH: usize = size_of::<u32>();
@@ -61,8 +60,7 @@ pub(super) fn encode(identity: &Identity, key: &str, entry: &Entry) -> io::Resul
     head.number(u64::from(reuse.must_revalidate));
     head.duration(reuse.stale_while_revalidate);
     head.duration(reuse.stale_if_error);
-    head.fields(fields.sent().list());
-    head.bytes(fields.sent().lines());
+    head.fields(fields.sent());
     head.fields(fields.others());
     head.number(selecting.len() as u64);
     for (name, values) in selecting {
@@ -152,9 +150,7 @@ pub(super) fn decode_head(record: &[u8]) -> Option<RecordHead<'_>> {
         stale_while_revalidate: reader.duration().ok()?,
         stale_if_error: reader.duration().ok()?,
     };
-    let sent = reader.fields()?;
-    let sent = FieldLines::from_kept(sent, reader.bytes()?.to_vec())?;
-    let fields = StoredFields::restored(sent, reader.fields()?);
+    let fields = StoredFields::restored(reader.fields()?, reader.fields()?);
     let mut selecting = Vec::new();
     for _ in 0..reader.number()? {
         let name = HeaderName::from_bytes(reader.bytes()?).ok()?;

@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 use http::HeaderMap;
 use http::header::{AGE, CONTENT_LENGTH, HeaderName, UPGRADE};
 use plimsoll_model::FieldClass;
-use plimsoll_wire::h1::FieldLines;
 use plimsoll_wire::http::FieldList;
 
 use super::entry::CACHE_STATUS;
@@ -13,7 +12,7 @@ use super::entry::CACHE_STATUS;
 /// Fields of a response. Most hits send them and look at none.
 #[derive(Debug)]
 pub(super) struct StoredFields {
-    sent: Arc<FieldLines>,
+    sent: Arc<FieldList>,
     others: FieldList,
     map: OnceLock<HeaderMap>,
 }
@@ -27,13 +26,13 @@ impl StoredFields {
             } else {
                 &mut others
             };
-            list.push(name.as_str().as_bytes(), value.as_bytes());
+            list.push_valid(name.as_str().as_bytes(), value.as_bytes());
         }
-        Self::restored(FieldLines::new(sent), others)
+        Self::restored(sent.into_valid(), others)
     }
 
     /// Those of a response that was kept.
-    pub(super) fn restored(sent: FieldLines, others: FieldList) -> Self {
+    pub(super) fn restored(sent: FieldList, others: FieldList) -> Self {
         Self {
             sent: Arc::new(sent),
             others,
@@ -43,7 +42,7 @@ impl StoredFields {
 
     /// Those that clients get, but for those that are other ones for each of them: `Age`, `Cache-Status` and those of
     /// connections.
-    pub(super) fn sent(&self) -> &Arc<FieldLines> {
+    pub(super) fn sent(&self) -> &Arc<FieldList> {
         &self.sent
     }
 
@@ -55,7 +54,7 @@ impl StoredFields {
     /// All of them.
     pub(super) fn map(&self) -> &HeaderMap {
         self.map.get_or_init(|| {
-            let mut all = self.sent.list().clone();
+            let mut all = FieldList::clone(&self.sent);
             for (name, value) in &self.others {
                 all.push(name, value);
             }
@@ -66,10 +65,9 @@ impl StoredFields {
     /// Bytes that they take.
     pub(super) fn size(&self) -> usize {
         const FIELD: usize = 64;
-        let fields = self.sent.list().iter().chain(&self.others);
-        // As a list and as lines.
+        let fields = self.sent.iter().chain(&self.others);
         fields
-            .map(|(name, value)| 2 * (name.len() + value.len()) + FIELD)
+            .map(|(name, value)| name.len() + value.len() + FIELD)
             .sum()
     }
 }

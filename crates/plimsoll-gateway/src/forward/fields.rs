@@ -12,6 +12,7 @@ use http::header::{HeaderName, HeaderValue};
 use plimsoll_client::forward::{FieldSource, Head, ReceivedFields, WithheldNames};
 use plimsoll_model::Protocol;
 use plimsoll_server::{Request, Scheme, Version};
+use plimsoll_wire::h1::has_control;
 use plimsoll_wire::http::{FieldList, is_proxy_field};
 
 use super::tunnel::Handshake;
@@ -104,10 +105,21 @@ pub(super) struct AddedFields<'a> {
     /// The server speaks HTTP/1.
     is_http1: bool,
     is_trusted: bool,
-    /// Values of the fields that depend on the connection, behind one another.
-    text: &'a mut String,
-    added: [(&'static str, usize); MOST_ADDED],
+    /// A line for each of the fields that depend on the connection, as HTTP/1 has them.
+    lines: &'a mut String,
+    added: [Added; MOST_ADDED],
     count: usize,
+    /// What clients and proxies have sent of the values has no control characters.
+    is_valid: bool,
+}
+
+/// A field of `lines`.
+#[derive(Debug, Clone, Copy, Default)]
+struct Added {
+    name: &'static str,
+    /// Where its value begins and ends.
+    begin: usize,
+    end: usize,
 }
 
 /// `x-forwarded-for`, `-proto` and `-host`, `forwarded`, `via`.
@@ -138,9 +150,10 @@ impl<'a> AddedFields<'a> {
             handshake,
             is_http1: protocol == Protocol::Http1,
             is_trusted,
-            text,
-            added: [("", 0); MOST_ADDED],
+            lines: text,
+            added: [Added::default(); MOST_ADDED],
             count: 0,
+            is_valid: true,
         };
         if matches!(plan.forwarded, Forwarded::X | Forwarded::Both) {
             fields.add_x_forwarded(peer);
@@ -148,62 +161,83 @@ impl<'a> AddedFields<'a> {
         if matches!(plan.forwarded, Forwarded::Rfc7239 | Forwarded::Both) {
             fields.add_forwarded(peer);
         }
+        fields.begin("via: ");
         fields.join("via");
-        fields.text.push_str(match request.version {
+        fields.lines.push_str(match request.version {
             Version::Http10 => "1.0",
             Version::Http11 => "1.1",
             Version::Http2 => "2",
             Version::Http3 => "3",
         });
-        fields.text.push(' ');
-        fields.text.push_str(PSEUDONYM);
-        fields.added_as("via");
+        fields.lines.push(' ');
+        fields.lines.push_str(PSEUDONYM);
+        fields.end();
         fields
     }
 
-    /// Names the field whose value was appended since the last one.
-    fn added_as(&mut self, name: &'static str) {
+    /// Begins a line.
+    ///
+    /// - `name`: with what stands before the value.
+    fn begin(&mut self, name: &'static str) {
         debug_assert!(self.count < MOST_ADDED, "there is room for each of them");
+        self.lines.push_str(name);
         if let Some(slot) = self.added.get_mut(self.count) {
-            *slot = (name, self.text.len());
-            self.count += 1;
+            slot.name = name.strip_suffix(": ").unwrap_or(name);
+            slot.begin = self.lines.len();
         }
     }
 
+    /// Ends it, behind its value.
+    fn end(&mut self) {
+        if let Some(slot) = self.added.get_mut(self.count) {
+            slot.end = self.lines.len();
+            self.count += 1;
+        }
+        self.lines.push_str("\r\n");
+    }
+
+    /// Appends a text of the request to the value.
+    fn push_sent(&mut self, text: &str) {
+        self.is_valid &= !has_control(text.as_bytes());
+        self.lines.push_str(text);
+    }
+
     fn added(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let mut start = 0;
-        self.added[..self.count].iter().map(move |&(name, end)| {
-            let value = self.text.get(start..end).unwrap_or_default();
-            start = end;
-            (name, value)
+        self.added[..self.count].iter().map(move |added| {
+            let value = self.lines.get(added.begin..added.end);
+            (added.name, value.unwrap_or_default())
         })
     }
 
     fn add_x_forwarded(&mut self, peer: IpAddr) {
+        self.begin("x-forwarded-for: ");
         if self.is_trusted {
             self.join("x-forwarded-for");
         }
-        push_address(self.text, peer);
-        self.added_as("x-forwarded-for");
+        push_address(self.lines, peer);
+        self.end();
         // Of several proxies the first one has seen the client's own request.
         let is_known = |name| self.is_trusted && self.request.header(name).is_some();
         let (knows_proto, knows_host) =
             (is_known("x-forwarded-proto"), is_known("x-forwarded-host"));
         if !knows_proto {
-            self.text.push_str(match self.request.scheme {
+            self.begin("x-forwarded-proto: ");
+            self.lines.push_str(match self.request.scheme {
                 Scheme::Http => "http",
                 Scheme::Https => "https",
             });
-            self.added_as("x-forwarded-proto");
+            self.end();
         }
         if !knows_host && !self.request.authority.is_empty() {
-            self.text.push_str(self.request.authority);
-            self.added_as("x-forwarded-host");
+            self.begin("x-forwarded-host: ");
+            self.push_sent(self.request.authority);
+            self.end();
         }
     }
 
     /// RFC 7239, section 4.
     fn add_forwarded(&mut self, peer: IpAddr) {
+        self.begin("forwarded: ");
         if self.is_trusted {
             self.join("forwarded");
         }
@@ -212,26 +246,28 @@ impl<'a> AddedFields<'a> {
         } else {
             ("for=\"[", "]\"")
         };
-        self.text.push_str(before);
-        push_address(self.text, peer);
-        self.text.push_str(behind);
+        self.lines.push_str(before);
+        push_address(self.lines, peer);
+        self.lines.push_str(behind);
         let authority = self.request.authority;
         if !authority.is_empty() {
-            write!(self.text, ";host=\"{authority}\"").ok();
+            self.lines.push_str(";host=\"");
+            self.push_sent(authority);
+            self.lines.push('"');
         }
-        self.text.push_str(match self.request.scheme {
+        self.lines.push_str(match self.request.scheme {
             Scheme::Http => ";proto=http",
             Scheme::Https => ";proto=https",
         });
-        self.added_as("forwarded");
+        self.end();
     }
 
     /// Appends the values that the request has, each with a comma behind.
     fn join(&mut self, name: &str) {
         for value in self.request.values(name) {
             if let Ok(value) = std::str::from_utf8(value) {
-                self.text.push_str(value);
-                self.text.push_str(", ");
+                self.push_sent(value);
+                self.lines.push_str(", ");
             }
         }
     }
@@ -247,7 +283,7 @@ impl<'a> AddedFields<'a> {
     /// Whether the gateway adds the field for every request.
     fn is_added(&self, name: &[u8]) -> bool {
         let mut added = self.added[..self.count].iter();
-        added.any(|(added, _)| name.eq_ignore_ascii_case(added.as_bytes()))
+        added.any(|added| name.eq_ignore_ascii_case(added.name.as_bytes()))
     }
 
     /// Whether the configuration of the route has a value for the field.
@@ -308,6 +344,16 @@ impl FieldSource for AddedFields<'_> {
         if let Some(key) = self.key() {
             visit(b"sec-websocket-key", key.as_bytes());
         }
+    }
+
+    /// Where nothing else adds fields, or replaces one of these.
+    fn lines(&self) -> Option<&[u8]> {
+        let is_alone = self.identity.is_empty()
+            && self.plan.set.is_empty()
+            && self.plan.templates.is_empty()
+            && self.key().is_none()
+            && !self.request.may_have_layer_fields();
+        (is_alone && self.is_valid).then_some(self.lines.as_bytes())
     }
 
     fn has(&self, name: &[u8]) -> bool {

@@ -5,7 +5,7 @@
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use plimsoll_wire::h1::Header;
-use plimsoll_wire::http::{FieldList, FieldListIter};
+use plimsoll_wire::http::{FieldList, FieldListIter, NameFilter};
 
 /// Storage of a request's header fields.
 #[derive(Debug, Clone, Copy)]
@@ -107,6 +107,22 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Which names may be among them.
+    fn names(self) -> NameFilter {
+        match self {
+            Self::Http1(headers) => {
+                let mut names = NameFilter::NONE;
+                for header in headers {
+                    names.add(header.name.as_bytes());
+                }
+                names
+            }
+            // A map looks its names up by itself.
+            Self::Map(_) => NameFilter::ANY,
+            Self::Kept(kept) => kept.list.names(),
+        }
+    }
+
     /// Whether layers have set some of them.
     fn have_layered(self) -> bool {
         matches!(self, Self::Kept(kept) if !kept.layered.is_empty())
@@ -124,6 +140,12 @@ pub(crate) enum FieldsIter<'a> {
     },
     /// With edits.
     Edited(std::vec::IntoIter<Marked<'a>>),
+}
+
+impl FieldsIter<'_> {
+    fn none() -> Self {
+        Self::Edited(Vec::new().into_iter())
+    }
 }
 
 impl<'a> Iterator for FieldsIter<'a> {
@@ -226,6 +248,8 @@ impl FieldEdits {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EditedFields<'a> {
     fields: Fields<'a>,
+    /// Of `fields`.
+    names: NameFilter,
     edits: Option<&'a Overlay<'a>>,
 }
 
@@ -240,6 +264,7 @@ impl<'a> EditedFields<'a> {
     pub(crate) fn new(fields: Fields<'a>) -> Self {
         Self {
             fields,
+            names: fields.names(),
             edits: None,
         }
     }
@@ -261,17 +286,36 @@ impl<'a> EditedFields<'a> {
         'a: 'b,
     {
         EditedFields {
-            fields: self.fields,
             edits: Some(overlay),
+            ..*self
         }
     }
 
     #[inline]
     pub(crate) fn get(&self, name: &str) -> Option<&'a [u8]> {
         match self.edits {
+            None if !self.names.may_have(name.as_bytes()) => None,
             None => self.fields.get(name),
             Some(overlay) => overlay.get(self.fields, name),
         }
+    }
+
+    /// The values of the fields of that name, whatever its case, in their order.
+    pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &'a [u8]> {
+        let fields = match self.edits {
+            None if !self.names.may_have(name.as_bytes()) => FieldsIter::none(),
+            _ => self.marked(),
+        };
+        let named = fields.filter(|field| {
+            let known = field.name.as_bytes();
+            known.eq_ignore_ascii_case(name.as_bytes())
+        });
+        named.map(|field| field.value)
+    }
+
+    /// Whether layers may have set some of them.
+    pub(crate) fn have_layered(&self) -> bool {
+        self.edits.is_some() || self.fields.have_layered()
     }
 
     /// Every field with its value.
@@ -290,10 +334,10 @@ impl<'a> EditedFields<'a> {
 
     /// The fields that layers have set are among these: none if no layer has set any.
     pub(crate) fn layered(&self) -> FieldsIter<'a> {
-        if self.edits.is_some() || self.fields.have_layered() {
+        if self.have_layered() {
             self.marked()
         } else {
-            FieldsIter::Edited(Vec::new().into_iter())
+            FieldsIter::none()
         }
     }
 
@@ -311,7 +355,8 @@ impl<'a> EditedFields<'a> {
             if field.is_layered {
                 kept.layered.push(kept.list.len());
             }
-            kept.list.push(field.name.as_bytes(), field.value);
+            kept.list
+                .push_valid(field.name.as_bytes(), field.value);
         }
         kept
     }

@@ -597,19 +597,18 @@ impl<'a> Request<'a> {
 
     /// The values of the fields of that name, whatever its case, in their order.
     pub fn values(&self, name: &str) -> impl Iterator<Item = &'a [u8]> {
-        let fields = self.fields.marked();
-        fields
-            .filter(|field| {
-                let known = field.name.as_bytes();
-                known.eq_ignore_ascii_case(name.as_bytes())
-            })
-            .map(|field| field.value)
+        self.fields.values(name)
     }
 
     /// The fields that the client sent, as far as layers have left them.
     pub fn sent_fields(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
         let sent = self.fields.marked().filter(|field| !field.is_layered);
         sent.map(|field| (field.name.as_bytes(), field.value))
+    }
+
+    /// Whether there may be [`layer_fields`](Self::layer_fields).
+    pub fn may_have_layer_fields(&self) -> bool {
+        self.fields.have_layered()
     }
 
     /// The fields that layers have set, with those of the client that they added to: nothing else that it sent removes or

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderName, HeaderValue, TRAILER, UPGRADE};
 use http::{HeaderMap, StatusCode};
 use http_body::Body;
-use plimsoll_wire::h1::{FieldLines, ResponseWriter};
+use plimsoll_wire::h1::ResponseWriter;
 use plimsoll_wire::http::{FieldClass, FieldList, announced_trailers, may_be_trailer};
 
 use crate::message::file::FilePart;
@@ -194,12 +194,27 @@ impl Built {
             return;
         }
         let list = std::mem::take(&mut self.verbatim).into_list();
-        let mut fields = list.clone().into_map();
-        for (name, value) in &self.fields {
-            fields.append(name.clone(), value.clone());
+        self.order = Some(Box::new(list.clone()));
+        self.verbatim = list.into();
+        self.fields = self.take_fields();
+    }
+
+    /// All fields, those of the list before the others.
+    fn take_fields(&mut self) -> HeaderMap {
+        let others = std::mem::take(&mut self.fields);
+        if self.verbatim.is_empty() {
+            return others;
         }
-        self.fields = fields;
-        self.order = Some(Box::new(list));
+        let mut fields = std::mem::take(&mut self.verbatim).into_list().into_map();
+        let mut current = None;
+        for (name, value) in others {
+            // A further value of a name comes without it.
+            current = name.or(current);
+            if let Some(name) = &current {
+                fields.append(name, value);
+            }
+        }
+        fields
     }
 }
 
@@ -252,8 +267,7 @@ impl Response {
             Kind::Prepared(prepared) => (prepared.status, prepared.fields.clone(), prepared.body()),
             Kind::Built(mut built) => {
                 built.announce_trailers(|_| true);
-                built.spread();
-                (built.status, built.fields, built.content)
+                (built.status, built.take_fields(), built.content)
             }
         };
         let status = if status.is_informational() {
@@ -379,9 +393,9 @@ impl Response {
     ///
     /// - `own`: those of this response, behind the others.
     #[must_use]
-    pub fn with_field_lines(mut self, shared: Arc<FieldLines>, own: FieldList) -> Self {
+    pub fn with_shared_fields(mut self, shared: Arc<FieldList>, own: FieldList) -> Self {
         debug_assert!(
-            shared.list().iter().chain(&own).all(is_end_to_end),
+            shared.iter().chain(&own).all(is_end_to_end),
             "they were removed before"
         );
         let built = self.built();

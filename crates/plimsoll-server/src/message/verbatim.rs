@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use plimsoll_wire::h1::{FieldLines, ResponseWriter};
+use plimsoll_wire::h1::ResponseWriter;
 use plimsoll_wire::http::FieldList;
 
 /// Fields that stand before those of the map: what many responses have in common, then a list of this one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Verbatim {
-    shared: Option<Arc<FieldLines>>,
+    shared: Option<Arc<FieldList>>,
     own: FieldList,
 }
 
@@ -19,24 +19,24 @@ impl From<FieldList> for Verbatim {
 }
 
 impl Verbatim {
-    pub(crate) fn new(shared: Arc<FieldLines>, own: FieldList) -> Self {
+    pub(crate) fn new(shared: Arc<FieldList>, own: FieldList) -> Self {
         Self {
             shared: Some(shared),
             own,
         }
     }
 
-    fn shared(&self) -> Option<&FieldList> {
-        self.shared.as_ref().map(|shared| shared.list())
+    fn lists(&self) -> impl Iterator<Item = &FieldList> {
+        self.shared.as_deref().into_iter().chain([&self.own])
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.own.is_empty() && self.shared().is_none_or(FieldList::is_empty)
+        self.lists().all(FieldList::is_empty)
     }
 
     /// Whether there is a field of that name, whatever its case.
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.own.get(name).is_some() || self.shared().is_some_and(|it| it.get(name).is_some())
+        self.lists().any(|list| list.get(name).is_some())
     }
 
     /// All of them as one list.
@@ -44,7 +44,7 @@ impl Verbatim {
         let Some(shared) = self.shared else {
             return self.own;
         };
-        let mut list = shared.list().clone();
+        let mut list = Arc::unwrap_or_clone(shared);
         for (name, value) in &self.own {
             list.push(name, value);
         }
@@ -53,11 +53,14 @@ impl Verbatim {
 
     /// Appends them to a head of HTTP/1, without those that are not valid.
     pub(crate) fn write(&self, head: &mut ResponseWriter<'_>) {
-        if let Some(shared) = &self.shared {
-            head.lines(shared.lines());
-        }
-        for (name, value) in &self.own {
-            head.field(name, value).ok();
+        for list in self.lists() {
+            if let Some(lines) = list.lines() {
+                head.lines(lines);
+                continue;
+            }
+            for (name, value) in list {
+                head.field(name, value).ok();
+            }
         }
     }
 }

@@ -314,7 +314,7 @@ pub(crate) fn is_name(name: &[u8]) -> bool {
 
 /// Whether the value of a field has a control character that it may not have (RFC 9110, section 5.5).
 #[inline]
-pub(crate) fn has_control(value: &[u8]) -> bool {
+pub fn has_control(value: &[u8]) -> bool {
     let is_control = |byte: &u8| (*byte < b' ' && *byte != b'\t') || *byte == 0x7f;
     let (words, rest) = value.as_chunks();
     words

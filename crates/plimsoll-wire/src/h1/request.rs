@@ -1,10 +1,8 @@
 //! A request head, checked and written once, sent as often as needed.
 
-use std::io::Write as _;
-
 use crate::h1::BodyLength;
 use crate::h1::chunked::{has_control, is_name};
-use crate::http::FieldClass;
+use crate::http::{FieldClass, Decimal};
 
 /// Everything before the body of a request.
 #[derive(Debug, Clone)]
@@ -70,13 +68,21 @@ impl RequestHead {
         put_field(&mut self.bytes, name, value)
     }
 
+    /// Adds fields that were checked, as [lines](crate::http::FieldList::lines), of which none frames the body.
+    pub fn lines(&mut self, lines: &[u8]) {
+        debug_assert!(lines.is_empty() || lines.ends_with(b"\r\n"));
+        self.bytes.extend_from_slice(lines);
+    }
+
     /// Ends the head of a request whose body is sent apart.
     pub fn finish_before(mut self, body: BodyLength) -> Vec<u8> {
         match body {
             BodyLength::None => {}
             BodyLength::Known(length) => {
-                write!(self.bytes, "content-length: {length}\r\n")
-                    .expect("memory takes what is written to it");
+                self.bytes.extend_from_slice(b"content-length: ");
+                self.bytes
+                    .extend_from_slice(Decimal::new(length).as_bytes());
+                self.bytes.extend_from_slice(b"\r\n");
             }
             BodyLength::Chunked => {
                 self.bytes
@@ -92,8 +98,10 @@ impl RequestHead {
     /// - `body`: `None` sends no `content-length`; `Some(&[])` announces a length of zero.
     pub fn finish(mut self, body: Option<&[u8]>) -> Vec<u8> {
         if let Some(body) = body {
-            let length = format!("content-length: {}\r\n\r\n", body.len());
+            self.bytes.extend_from_slice(b"content-length: ");
+            let length = Decimal::new(body.len() as u64);
             self.bytes.extend_from_slice(length.as_bytes());
+            self.bytes.extend_from_slice(b"\r\n\r\n");
             self.bytes.extend_from_slice(body);
         } else {
             self.bytes.extend_from_slice(b"\r\n");

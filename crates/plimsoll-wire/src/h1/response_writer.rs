@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use crate::h1::chunked::{has_control, is_name};
+use crate::http::Decimal;
 
 /// Writes the head of one final response (RFC 9112, section 4).
 ///
@@ -87,7 +88,8 @@ impl<'a> ResponseWriter<'a> {
         Ok(())
     }
 
-    /// Adds whole lines that were written by this type before, or by [`DateLine`](crate::h1::DateLine).
+    /// Adds whole lines that were written by this type before, by [`DateLine`](crate::h1::DateLine), or are
+    /// [those of a list](crate::http::FieldList::lines).
     #[inline]
     pub fn lines(&mut self, lines: &[u8]) {
         debug_assert!(lines.is_empty() || lines.ends_with(b"\r\n"));
@@ -97,7 +99,7 @@ impl<'a> ResponseWriter<'a> {
     /// Says how long the content is.
     pub fn content_length(&mut self, length: u64) {
         self.out.extend_from_slice(b"content-length: ");
-        write!(self.out, "{length}").expect("a Vec takes whatever is written");
+        self.out.extend_from_slice(Decimal::new(length).as_bytes());
         self.out.extend_from_slice(b"\r\n");
     }
 

@@ -3,13 +3,45 @@
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
+use crate::h1::{has_control, is_name};
+use crate::http::NameFilter;
+
 /// Fields in one piece of memory, so that a list of any length takes two allocations.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+///
+/// They lie there as HTTP/1 sends them, so that [valid](Self::lines) ones are sent without a look at each.
+#[derive(Debug, Clone)]
 pub struct FieldList {
-    text: Vec<u8>,
+    /// `name: value` and the end of the line, for each field.
+    lines: Vec<u8>,
     /// Ends of the name and the value of each field.
     ends: Vec<(u32, u32)>,
+    names: NameFilter,
+    is_valid: bool,
 }
+
+/// Between name and value.
+const COLON: &[u8] = b": ";
+
+/// Fields that responses get beside their own, such as their date and length: a map that has to grow for them is made anew.
+const ROOM: usize = 3;
+
+/// Behind the value.
+const LINE_END: &[u8] = b"\r\n";
+
+impl Default for FieldList {
+    fn default() -> Self {
+        Self::with_capacity(0, 0)
+    }
+}
+
+impl PartialEq for FieldList {
+    fn eq(&self, other: &Self) -> bool {
+        // The rest follows from these.
+        self.ends == other.ends && self.lines == other.lines
+    }
+}
+
+impl Eq for FieldList {}
 
 impl FieldList {
     /// No fields.
@@ -22,8 +54,10 @@ impl FieldList {
     /// - `bytes`: names and values together.
     pub fn with_capacity(fields: usize, bytes: usize) -> Self {
         Self {
-            text: Vec::with_capacity(bytes),
+            lines: Vec::with_capacity(bytes + fields * (COLON.len() + LINE_END.len())),
             ends: Vec::with_capacity(fields),
+            names: NameFilter::NONE,
+            is_valid: true,
         }
     }
 
@@ -37,79 +71,122 @@ impl FieldList {
         self.ends.is_empty()
     }
 
+    /// Which names may be among them.
+    pub fn names(&self) -> NameFilter {
+        self.names
+    }
+
+    /// The fields as HTTP/1 sends them; `None` if one of them is not valid, and would be read as something else.
+    pub fn lines(&self) -> Option<&[u8]> {
+        self.is_valid.then_some(&self.lines)
+    }
+
     /// The value of the first field of that name, whatever its case.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
-        let mut start = 0;
-        for &(name_end, end) in &self.ends {
-            let (name_end, end) = (name_end as usize, end as usize);
-            // Lengths first: most names differ in them, and then the text is not looked at.
-            if name_end - start == name.len()
-                && self.text[start..name_end].eq_ignore_ascii_case(name.as_bytes())
-            {
-                return Some(&self.text[name_end..end]);
-            }
-            start = end;
+        if !self.names.may_have(name.as_bytes()) {
+            return None;
         }
-        None
+        let mut fields = self.iter();
+        // Lengths first: most names differ in them, and then the text is not looked at.
+        let is_named = |known: &[u8]| {
+            known.len() == name.len() && known.eq_ignore_ascii_case(name.as_bytes())
+        };
+        let found = fields.find(|(known, _)| is_named(known));
+        found.map(|(_, value)| value)
     }
 
     /// Every field in its order.
     pub fn iter(&self) -> Iter<'_> {
         Iter {
-            text: &self.text,
+            lines: &self.lines,
             ends: self.ends.iter(),
             start: 0,
         }
     }
 
-    /// Adds a field behind the others; that name and value are valid is for the caller to ensure.
+    /// Adds a field behind the others. One that is not valid stays in the list, which has no [lines](Self::lines) then.
     ///
     /// Does nothing if all fields together would be longer than 4 GiB, which limits on heads prevent.
     pub fn push(&mut self, name: &[u8], value: &[u8]) {
-        let name_end = self.text.len() + name.len();
-        let end = name_end + value.len();
+        self.is_valid &= is_name(name) && !has_control(value);
+        self.append(name, value);
+    }
+
+    /// The same for a field whose name and value are known to be valid, since they were read as a field or are those of a map.
+    #[inline]
+    pub fn push_valid(&mut self, name: &[u8], value: &[u8]) {
+        debug_assert!(is_name(name) && !has_control(value), "{name:?}: {value:?}");
+        self.append(name, value);
+    }
+
+    #[inline]
+    fn append(&mut self, name: &[u8], value: &[u8]) {
+        let name_end = self.lines.len() + name.len();
+        let end = name_end + COLON.len() + value.len();
         let (Ok(name_end), Ok(end)) = (u32::try_from(name_end), u32::try_from(end)) else {
             return;
         };
-        self.text.extend_from_slice(name);
-        self.text.extend_from_slice(value);
+        self.lines.extend_from_slice(name);
+        self.lines.extend_from_slice(COLON);
+        self.lines.extend_from_slice(value);
+        self.lines.extend_from_slice(LINE_END);
         self.ends.push((name_end, end));
+        self.names.add(name);
+    }
+
+    /// Removes the fields that are not valid.
+    #[must_use]
+    pub fn into_valid(mut self) -> Self {
+        if !self.is_valid {
+            self.retain(|name, value| is_name(name) && !has_control(value));
+            self.is_valid = true;
+        }
+        self
     }
 
     /// Removes the fields for which `is_kept` returns false. Allocates nothing.
     pub fn retain(&mut self, mut is_kept: impl FnMut(&[u8], &[u8]) -> bool) {
         let (mut read, mut written) = (0, 0);
         let mut shift = 0_u32;
-        let text = &mut self.text;
+        let lines = &mut self.lines;
+        let mut names = NameFilter::NONE;
         self.ends.retain_mut(|ends| {
             let (name_end, end) = (ends.0 as usize, ends.1 as usize);
-            let is_kept = is_kept(&text[read..name_end], &text[name_end..end]);
+            let name = &lines[read..name_end];
+            let is_kept = is_kept(name, &lines[name_end + COLON.len()..end]);
+            let next = end + LINE_END.len();
             if is_kept {
-                text.copy_within(read..end, written);
-                written += end - read;
-                *ends = (ends.0 - shift, ends.1 - shift);
+                names.add(name);
+                if shift > 0 {
+                    lines.copy_within(read..next, written);
+                    *ends = (ends.0 - shift, ends.1 - shift);
+                }
+                written += next - read;
             } else {
-                shift += ends.1 - u32::try_from(read).unwrap_or(ends.1);
+                // All ends are numbers of 32 bits.
+                shift += u32::try_from(next - read).unwrap_or(u32::MAX);
             }
-            read = end;
+            read = next;
             is_kept
         });
-        text.truncate(written);
+        self.names = names;
+        lines.truncate(written);
     }
 
     /// The fields as a map, without those that are not valid. Values are not copied.
     pub fn into_map(self) -> HeaderMap {
-        let mut map = HeaderMap::with_capacity(self.len());
-        let text = Bytes::from(self.text);
+        let mut map = HeaderMap::with_capacity(self.len() + ROOM);
+        let lines = Bytes::from(self.lines);
         let mut start = 0;
         for (name_end, end) in self.ends {
             let (name_end, end) = (name_end as usize, end as usize);
-            if let Ok(name) = HeaderName::from_bytes(&text[start..name_end])
-                && let Ok(value) = HeaderValue::from_maybe_shared(text.slice(name_end..end))
+            let value = lines.slice(name_end + COLON.len()..end);
+            if let Ok(name) = HeaderName::from_bytes(&lines[start..name_end])
+                && let Ok(value) = HeaderValue::from_maybe_shared(value)
             {
                 map.append(name, value);
             }
-            start = end;
+            start = end + LINE_END.len();
         }
         map
     }
@@ -118,7 +195,7 @@ impl FieldList {
 /// The names and values of a [`FieldList`].
 #[derive(Debug, Clone)]
 pub struct Iter<'a> {
-    text: &'a [u8],
+    lines: &'a [u8],
     ends: std::slice::Iter<'a, (u32, u32)>,
     /// Where the next name begins.
     start: usize,
@@ -131,9 +208,10 @@ impl<'a> Iterator for Iter<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let &(name_end, end) = self.ends.next()?;
         let (name_end, end) = (name_end as usize, end as usize);
-        let field = (&self.text[self.start..name_end], &self.text[name_end..end]);
-        self.start = end;
-        Some(field)
+        let name = &self.lines[self.start..name_end];
+        let value = &self.lines[name_end + COLON.len()..end];
+        self.start = end + LINE_END.len();
+        Some((name, value))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -165,6 +243,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::h1::ResponseWriter;
 
     proptest! {
         /// A list does what a vector of pairs does.
@@ -192,6 +271,34 @@ mod tests {
             let map = list.into_map();
             prop_assert_eq!(map.len(), expected.iter().filter(valid).count());
             prop_assert_eq!(&map["z"], "1");
+        }
+
+        /// Lines are those that the writer of responses makes of the same fields, and there are none with one that it refuses.
+        #[test]
+        fn lines_are_what_the_writer_makes_of_valid_fields(
+            pairs in prop::collection::vec(("[ -~]{0,3}", "[\t-~]{0,5}"), 0..5),
+            kept in prop::collection::vec(any::<bool>(), 5),
+        ) {
+            let borrowed = pairs.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+            let mut list: FieldList = borrowed.collect();
+            let mut written = Vec::new();
+            let mut writer = ResponseWriter::continued(&mut written);
+            let all_valid = pairs.iter().fold(true, |all, (name, value)| {
+                writer.field(name, value.as_bytes()).is_ok() && all
+            });
+            prop_assert_eq!(list.lines(), all_valid.then_some(&*written));
+            let valid = list.clone().into_valid();
+            prop_assert_eq!(valid.lines(), Some(&*written));
+            let mut again = FieldList::new();
+            for (name, value) in &valid {
+                again.push_valid(name, value);
+            }
+            prop_assert_eq!(again.lines(), Some(&*written));
+            let mut answers = kept.iter();
+            list.retain(|_, _| *answers.next().unwrap());
+            let left: FieldList = list.iter().collect();
+            prop_assert_eq!(&left, &list);
+            prop_assert_eq!(left.names(), list.names());
         }
     }
 }

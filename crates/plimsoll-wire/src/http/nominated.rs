@@ -36,6 +36,9 @@ impl Nominated {
 
     /// Whether the field of that name, in any case, is nominated.
     pub fn contains(&self, name: &[u8]) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
         let mut options = self.0.split(|byte| *byte == b',');
         options.any(|option| option.trim_ascii().eq_ignore_ascii_case(name))
             && !is_proxy_field(name)

@@ -1,7 +1,6 @@
 //! A request as the cache sees it, and what it gets of a stored response.
 
 use std::cell::OnceCell;
-use std::io::Write as _;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -13,7 +12,7 @@ use http::header::{
 };
 use http::{HeaderMap, StatusCode};
 use plimsoll_server::{Request, Response, ResponseBody};
-use plimsoll_wire::http::FieldList;
+use plimsoll_wire::http::{Decimal, FieldList};
 
 use super::super::condition::{self, Part};
 use super::super::content::Content;
@@ -119,10 +118,10 @@ impl Lookup {
                 content.into_body()
             };
             let mut own = FieldList::with_capacity(3, 96);
-            push_number(&mut own, AGE.as_str(), age);
-            own.push(CACHE_STATUS.as_str().as_bytes(), cache_status.as_bytes());
+            own.push_valid(AGE.as_str().as_bytes(), Decimal::new(age).as_bytes());
+            own.push_valid(CACHE_STATUS.as_str().as_bytes(), cache_status.as_bytes());
             let response = Response::new(status)
-                .with_field_lines(Arc::clone(entry.head.fields.sent()), own)
+                .with_shared_fields(Arc::clone(entry.head.fields.sent()), own)
                 .with_body(body);
             match range.and_then(|text| HeaderValue::from_str(&text).ok()) {
                 Some(range) => response.with_field_set(CONTENT_RANGE, range),
@@ -182,13 +181,4 @@ fn validating(entry: &Entry) -> HeaderMap {
         values.map(move |value| (name.clone(), value.clone()))
     });
     kept.collect()
-}
-
-fn push_number(fields: &mut FieldList, name: &str, number: u64) {
-    // The digits of the largest.
-    let mut digits = [0; 20];
-    let mut rest = &mut digits[..];
-    write!(rest, "{number}").ok();
-    let left = rest.len();
-    fields.push(name.as_bytes(), &digits[..digits.len() - left]);
 }
