@@ -59,11 +59,12 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, HeaderName, HeaderValue, SET_COOKIE};
 use plimsoll_client::forward::NotForwarded;
 use plimsoll_client::is_idempotent;
-use plimsoll_model::{Clock as _, Phase, Side};
+use plimsoll_model::{Clock as _, Failure, Phase, Side};
 use plimsoll_server::{
     Action, Answer, DrainSignal, LocalFuture, Outcome, OwnedRequest, Request, Response,
     ResponseBody, UpstreamNote,
@@ -250,6 +251,17 @@ struct Forwarding {
     /// When the whole exchange has to be over.
     total: Option<Rc<Deadline>>,
     request: OwnedRequest,
+}
+
+/// A response whose content has yet to come.
+struct Answering {
+    response: Response,
+    download: Download,
+    /// Bytes of the content, as the server has announced them.
+    announced: Option<u64>,
+    has_content: bool,
+    /// The content is read ahead of the client, up to so many bytes.
+    reads_ahead: Option<usize>,
 }
 
 impl Forwarding {
@@ -463,7 +475,13 @@ impl Forwarding {
                     }
                     let took = now.saturating_duration_since(arrived);
                     forwarder.durations.count(took);
-                    return self.answer(forwarder, responding, handshake, permit).await;
+                    let answering = self.answering(forwarder, responding, handshake, permit);
+                    let mut answering = match answering {
+                        Ok(answering) => answering,
+                        Err(outcome) => return outcome,
+                    };
+                    let ready = answering.download.take_ready().await;
+                    return self.answer(answering, ready);
                 }
                 Err((server, failure)) => {
                     now = SystemClock.now();
@@ -534,13 +552,14 @@ impl Forwarding {
         authorize::subrequest_fields(&seen, &self.request)
     }
 
-    async fn answer(
+    /// What the head of a response is answered by: the response that its content belongs into, or an outcome without it.
+    fn answering(
         &mut self,
         forwarder: &Forwarder,
         responding: Responding,
         handshake: Option<Handshake>,
         permit: Option<Permit>,
-    ) -> Outcome {
+    ) -> Result<Answering, Outcome> {
         let Responding {
             server,
             exchange,
@@ -560,27 +579,22 @@ impl Forwarding {
             handshake.complete(&mut fields);
             let response = Response::new(StatusCode::SWITCHING_PROTOCOLS).with_field_map(fields);
             let Some(upgraded) = exchange.upgrade() else {
-                return self.failed(failure::bad_gateway());
+                return Err(self.failed(failure::bad_gateway()));
             };
-            return Outcome::Upgrade(
-                response,
-                tunnel::tunnel(
-                    upgraded,
-                    (server, permit, self.span.take()),
-                    handshake.plan(),
-                ),
-            );
+            let in_flight = (server, permit, self.span.take());
+            let tunnel = tunnel::tunnel(upgraded, in_flight, handshake.plan());
+            return Err(Outcome::Upgrade(response, tunnel));
         }
         if status == StatusCode::SWITCHING_PROTOCOLS {
             // The client did not request it.
-            return self.failed(failure::bad_gateway());
+            return Err(self.failed(failure::bad_gateway()));
         }
         let announced = head.fields.field("content-length").and_then(length);
         let limit = forwarder.plan.response_limit;
         if let (Some(limit), Some(announced)) = (limit, announced)
             && announced > limit
         {
-            return self.failed(failure::response_too_large());
+            return Err(self.failed(failure::response_too_large()));
         }
         let has_content = self.request.method() != "HEAD"
             && status != StatusCode::NOT_MODIFIED
@@ -592,10 +606,10 @@ impl Forwarding {
             // A cache must not take it for the response.
             let no_store = HeaderValue::from_static("no-store");
             let response = Response::handing_over(hand_over);
-            return respond(response.with_field(CACHE_CONTROL, no_store));
+            return Err(respond(response.with_field(CACHE_CONTROL, no_store)));
         }
         if let Some(page) = forwarder.plan.error_pages.intercepted(status, &fields) {
-            return respond(page);
+            return Err(respond(page));
         }
         // Calls of gRPC are conversations.
         let response_buffer = forwarder.plan.response_buffer.filter(|_| !self.is_call);
@@ -626,17 +640,38 @@ impl Forwarding {
         if self.is_call {
             download.is_call(self.call_ends);
         }
-        let body = match download.take_ready().await {
-            // The whole content is here: it leaves with the head in one write.
-            Ok(Some(content)) if has_content && !content.is_empty() => ResponseBody::Bytes(content),
-            Ok(Some(_)) => announced.map_or(ResponseBody::Empty, ResponseBody::Announced),
-            Ok(None) => match reads_ahead {
-                Some(most) => ResponseBody::Stream(Box::pin(ReadAhead::new(download, most))),
-                None => ResponseBody::Stream(Box::pin(download)),
+        Ok(Answering {
+            response,
+            download,
+            announced,
+            has_content,
+            reads_ahead,
+        })
+    }
+
+    /// The response with its content.
+    ///
+    /// - `ready`: the content, if all of it is there.
+    fn answer(&self, answering: Answering, ready: Result<Option<Bytes>, Failure>) -> Outcome {
+        let body = match ready {
+            // It leaves with the head in one write.
+            Ok(Some(content)) if answering.has_content && !content.is_empty() => {
+                ResponseBody::Bytes(content)
+            }
+            Ok(Some(_)) => {
+                let announced = answering.announced;
+                announced.map_or(ResponseBody::Empty, ResponseBody::Announced)
+            }
+            Ok(None) => match answering.reads_ahead {
+                Some(most) => {
+                    let ahead = ReadAhead::new(answering.download, most);
+                    ResponseBody::Stream(Box::pin(ahead))
+                }
+                None => ResponseBody::Stream(Box::pin(answering.download)),
             },
             Err(failure) => return self.failed(failure::response(&failure)),
         };
-        respond(response.with_body(body))
+        respond(answering.response.with_body(body))
     }
 
     /// The cookie that leads a new client to the same server again.

@@ -23,8 +23,8 @@ mod chunked;
 
 mod error;
 
-pub use crate::h1::chunked::{ChunkedDecoder, has_control};
 pub(crate) use crate::h1::chunked::is_name;
+pub use crate::h1::chunked::{ChunkedDecoder, has_control};
 pub use crate::h1::date::DateLine;
 pub use crate::h1::error::DecodeError;
 pub use crate::h1::known_head::KnownHead;

@@ -24,6 +24,11 @@ pub trait FieldSource {
         None
     }
 
+    /// Whether all names and values are valid, for sources that know: they were checked when they were read.
+    fn is_valid(&self) -> bool {
+        false
+    }
+
     /// Whether there is a field of that name, in any case. For sources that know without making the values.
     fn has(&self, name: &[u8]) -> bool {
         let mut has = false;
@@ -47,6 +52,10 @@ impl FieldSource for () {
 }
 
 impl FieldSource for HeaderMap {
+    fn is_valid(&self) -> bool {
+        true
+    }
+
     fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
         for (name, value) in self {
             visit(name.as_str().as_bytes(), value.as_bytes());
@@ -134,6 +143,11 @@ impl<'a> ReceivedFields<'a> {
                 visit(name, value);
             }
         });
+    }
+
+    /// Whether all of them are valid.
+    pub(super) fn is_valid(&self) -> bool {
+        self.fields.is_valid()
     }
 
     fn is_nominated(&self, name: &[u8]) -> bool {

@@ -28,7 +28,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 pub(super) use self::fastcgi::FastCgiExchange;
 use self::uwsgi::ResponseStart;
-use super::head::{Fields, Head, ResponseHead};
+use super::head::{Fields, Head, ReceivedFields, ResponseHead};
 use super::pool::{ConnectionGuard, Destination, Speaks};
 use super::upgraded::Upgraded;
 use super::upload::{BodyPart, Upload};
@@ -668,16 +668,21 @@ fn encode(
     let mut result = Ok(());
     let mut takes_trailers = false;
     let is_chunked = length == BodyLength::Chunked;
-    let mut put = |name: &[u8], value: &[u8]| {
+    let is_checked = head.received.is_some_and(ReceivedFields::is_valid);
+    let mut put = |is_checked: bool, name: &[u8], value: &[u8]| {
         takes_trailers |= name.len() == 2 && name.eq_ignore_ascii_case(b"te");
-        if result.is_ok() {
+        if is_checked {
+            request.valid_field(name, value);
+        } else if result.is_ok() {
             result = request.end_to_end_field(name, value);
         }
     };
-    head.each_received_field(Protocol::Http1, is_chunked, &mut put);
+    head.each_received_field(Protocol::Http1, is_chunked, &mut |name, value| {
+        put(is_checked, name, value);
+    });
     match head.own.lines() {
         Some(lines) => request.lines(lines),
-        None => head.each_own_field(&mut put),
+        None => head.each_own_field(&mut |name, value| put(false, name, value)),
     }
     result?;
     if let Some(authorization) = destination.proxy_authorization() {

@@ -1,7 +1,7 @@
 //! Content on its way: of requests to the server, of responses to the client.
 
 use std::cell::{Cell, RefCell};
-use std::future::{Future as _, poll_fn};
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -324,8 +324,10 @@ impl Download {
     }
 
     /// The content, if all of it is there; otherwise it is to be streamed.
-    pub(super) async fn take_ready(&mut self) -> Result<Option<Bytes>, Failure> {
-        poll_fn(|context| Poll::Ready(self.poll_ready(context))).await
+    pub(super) fn take_ready(
+        &mut self,
+    ) -> impl Future<Output = Result<Option<Bytes>, Failure>> + use<'_> {
+        poll_fn(|context| Poll::Ready(self.poll_ready(context)))
     }
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Result<Option<Bytes>, Failure> {

@@ -13,7 +13,7 @@ use plimsoll_client::forward::{FieldSource, Head, ReceivedFields, WithheldNames}
 use plimsoll_model::Protocol;
 use plimsoll_server::{Request, Scheme, Version};
 use plimsoll_wire::h1::has_control;
-use plimsoll_wire::http::{FieldList, is_proxy_field};
+use plimsoll_wire::http::{FieldList, NameFilter, is_proxy_field};
 
 use super::tunnel::Handshake;
 use super::{ForwardPlan, Forwarded};
@@ -73,6 +73,10 @@ impl FieldSource for ClientFields<'_> {
         }
     }
 
+    fn is_valid(&self) -> bool {
+        self.request.has_valid_fields()
+    }
+
     fn withheld(&self) -> Option<Rc<WithheldNames>> {
         let (plan, is_trusted) = (Arc::clone(self.plan), self.is_trusted);
         Some(Rc::new(move |name| is_withheld(&plan, is_trusted, name)))
@@ -109,6 +113,8 @@ pub(super) struct AddedFields<'a> {
     lines: &'a mut String,
     added: [Added; MOST_ADDED],
     count: usize,
+    /// Of those.
+    added_names: NameFilter,
     /// What clients and proxies have sent of the values has no control characters.
     is_valid: bool,
 }
@@ -153,6 +159,7 @@ impl<'a> AddedFields<'a> {
             lines: text,
             added: [Added::default(); MOST_ADDED],
             count: 0,
+            added_names: NameFilter::NONE,
             is_valid: true,
         };
         if matches!(plan.forwarded, Forwarded::X | Forwarded::Both) {
@@ -191,6 +198,7 @@ impl<'a> AddedFields<'a> {
     fn end(&mut self) {
         if let Some(slot) = self.added.get_mut(self.count) {
             slot.end = self.lines.len();
+            self.added_names.add(slot.name.as_bytes());
             self.count += 1;
         }
         self.lines.push_str("\r\n");
@@ -282,6 +290,9 @@ impl<'a> AddedFields<'a> {
 
     /// Whether the gateway adds the field for every request.
     fn is_added(&self, name: &[u8]) -> bool {
+        if !self.added_names.may_have(name) {
+            return false;
+        }
         let mut added = self.added[..self.count].iter();
         added.any(|added| name.eq_ignore_ascii_case(added.name.as_bytes()))
     }

@@ -313,6 +313,14 @@ impl<'a> EditedFields<'a> {
         named.map(|field| field.value)
     }
 
+    /// Whether all names and values are valid: what a decoder or a map has is, and so is what layers set.
+    pub(crate) fn are_valid(&self) -> bool {
+        match self.fields {
+            Fields::Http1(_) | Fields::Map(_) => true,
+            Fields::Kept(kept) => kept.list.lines().is_some(),
+        }
+    }
+
     /// Whether layers may have set some of them.
     pub(crate) fn have_layered(&self) -> bool {
         self.edits.is_some() || self.fields.have_layered()
@@ -355,8 +363,7 @@ impl<'a> EditedFields<'a> {
             if field.is_layered {
                 kept.layered.push(kept.list.len());
             }
-            kept.list
-                .push_valid(field.name.as_bytes(), field.value);
+            kept.list.push_valid(field.name.as_bytes(), field.value);
         }
         kept
     }

@@ -606,6 +606,11 @@ impl<'a> Request<'a> {
         sent.map(|field| (field.name.as_bytes(), field.value))
     }
 
+    /// Whether all names and values of its fields are valid, so that they can be sent on without another check.
+    pub fn has_valid_fields(&self) -> bool {
+        self.fields.are_valid()
+    }
+
     /// Whether there may be [`layer_fields`](Self::layer_fields).
     pub fn may_have_layer_fields(&self) -> bool {
         self.fields.have_layered()

@@ -2,7 +2,7 @@
 
 use crate::h1::BodyLength;
 use crate::h1::chunked::{has_control, is_name};
-use crate::http::{FieldClass, Decimal};
+use crate::http::{Decimal, FieldClass};
 
 /// Everything before the body of a request.
 #[derive(Debug, Clone)]
@@ -68,6 +68,13 @@ impl RequestHead {
         put_field(&mut self.bytes, name, value)
     }
 
+    /// The same for a field that was checked when it was read.
+    pub fn valid_field(&mut self, name: &[u8], value: &[u8]) {
+        debug_assert!(!FieldClass::from_name(name).is_framing());
+        debug_assert!(is_name(name) && !has_control(value), "{name:?}: {value:?}");
+        append_field(&mut self.bytes, name, value);
+    }
+
     /// Adds fields that were checked, as [lines](crate::http::FieldList::lines), of which none frames the body.
     pub fn lines(&mut self, lines: &[u8]) {
         debug_assert!(lines.is_empty() || lines.ends_with(b"\r\n"));
@@ -119,12 +126,16 @@ pub fn put_field(bytes: &mut Vec<u8>, name: &[u8], value: &[u8]) -> Result<(), H
     if has_control(value) {
         return Err(HeadError::Value(text(name)));
     }
+    append_field(bytes, name, value);
+    Ok(())
+}
+
+fn append_field(bytes: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     bytes.reserve(name.len() + value.len() + 4);
     bytes.extend_from_slice(name);
     bytes.extend_from_slice(b": ");
     bytes.extend_from_slice(value);
     bytes.extend_from_slice(b"\r\n");
-    Ok(())
 }
 
 #[cfg(test)]

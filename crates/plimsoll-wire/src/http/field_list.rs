@@ -88,9 +88,8 @@ impl FieldList {
         }
         let mut fields = self.iter();
         // Lengths first: most names differ in them, and then the text is not looked at.
-        let is_named = |known: &[u8]| {
-            known.len() == name.len() && known.eq_ignore_ascii_case(name.as_bytes())
-        };
+        let is_named =
+            |known: &[u8]| known.len() == name.len() && known.eq_ignore_ascii_case(name.as_bytes());
         let found = fields.find(|(known, _)| is_named(known));
         found.map(|(_, value)| value)
     }

@@ -68,8 +68,22 @@ mod tests {
             filter.add(name.as_bytes());
         }
         let asked = [
-            "expect", "via", "te", "max-forwards", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "forwarded",
-            "cookie", "upgrade", "trailer", "authorization", "range", "if-none-match", "origin", "sec-websocket-key",
+            "expect",
+            "via",
+            "te",
+            "max-forwards",
+            "x-forwarded-for",
+            "x-forwarded-proto",
+            "x-forwarded-host",
+            "forwarded",
+            "cookie",
+            "upgrade",
+            "trailer",
+            "authorization",
+            "range",
+            "if-none-match",
+            "origin",
+            "sec-websocket-key",
         ];
         let found = asked.iter().filter(|name| filter.may_have(name.as_bytes()));
         let found: Vec<_> = found.collect();
