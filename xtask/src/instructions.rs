@@ -8,12 +8,14 @@ mod auxv;
 mod figures;
 mod plan;
 
-use std::fs;
 use std::net::TcpStream;
+use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use std::{fs, iter, thread};
 
 use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
@@ -54,8 +56,8 @@ pub(crate) struct Arguments {
     keep: Option<PathBuf>,
 }
 
-/// A case that has grown is counted so often in all, and the smallest count is taken: on a busy machine a program wakes more often for
-/// the same work.
+/// A case that has grown is counted so often in all, alone, and the smallest count is taken: on a busy machine a program wakes more
+/// often for the same work.
 const MOST_COUNTS: u32 = 3;
 
 /// The profile of cargo whose folder has another name.
@@ -126,13 +128,16 @@ fn compare(root: &Path, arguments: &Arguments, plan: &Plan) -> Outcome {
     let path = root.join("bench/instructions/figures.toml");
     let mut figures = Figures::read(&path)?;
     let (mut grown, mut unknown) = (Vec::new(), Vec::new());
-    for case in &plan.cases {
-        let bench = Bench::prepare(&target, folder, case, arguments.keep.as_deref())?;
+    let prepare = |case: &Case| Bench::prepare(&target, folder, case, arguments.keep.as_deref());
+    let counts = on_each_core(&plan.cases, |case| {
+        prepare(case)?.per_request(case, &case.subject)
+    });
+    for (case, count) in plan.cases.iter().zip(counts) {
         let known = figures.get(profile, &case.name);
-        let mut count = bench.per_request(case, &case.subject)?;
+        let mut count = count?;
         for _ in 1..MOST_COUNTS {
             if known.is_some_and(|known| growth(known, count) > case.most_growth) {
-                count = count.min(bench.per_request(case, &case.subject)?);
+                count = count.min(prepare(case)?.per_request(case, &case.subject)?);
             }
         }
         println!("{}", figures::line(&case.name, count, known));
@@ -145,7 +150,7 @@ fn compare(root: &Path, arguments: &Arguments, plan: &Plan) -> Outcome {
         for peer in case.peers.iter().filter(|_| arguments.peers) {
             let is_there = peer.subject.command.first();
             if is_there.is_some_and(|program| packages::find(program, &[]).is_some()) {
-                let count = bench.per_request(case, &peer.subject)?;
+                let count = prepare(case)?.per_request(case, &peer.subject)?;
                 println!(
                     "{}",
                     figures::line(&format!("  {}", peer.name), count, None)
@@ -171,6 +176,30 @@ fn compare(root: &Path, arguments: &Arguments, plan: &Plan) -> Outcome {
         grown.join(", ")
     )
     .into())
+}
+
+/// What `work` makes of each item, as many at once as there are cores.
+fn on_each_core<I: Sync, T: Send>(items: &[I], work: impl Fn(&I) -> T + Sync) -> Vec<T> {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let queue = Mutex::new(items.iter().enumerate());
+    let next = || {
+        let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.next()
+    };
+    let worker = || {
+        let items = iter::from_fn(next);
+        items.map(|(at, item)| (at, work(item))).collect::<Vec<_>>()
+    };
+    let mut done: Vec<_> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(worker)).collect();
+        let done = workers.into_iter().flat_map(|it| match it.join() {
+            Ok(done) => done,
+            Err(panic) => resume_unwind(panic),
+        });
+        done.collect()
+    });
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, made)| made).collect()
 }
 
 /// In percent.
@@ -199,7 +228,7 @@ impl Bench {
     ) -> Result<Self, Failure> {
         let mut bench = Self {
             program: target.join(folder).join("plimsoll"),
-            directory: target.join(format!("instructions-{}", std::process::id())),
+            directory: target.join(format!("instructions-{}-{}", std::process::id(), case.name)),
             ports: free_ports()?,
             keep: keep.map(Path::to_owned),
             background: Vec::new(),
@@ -340,5 +369,12 @@ mod tests {
         let log = "==7== \n==7== Events    : Ir\n==7== Collected : 153486\n==7== \n";
         assert_eq!(collected(log), Some(153_486));
         assert_eq!(collected("==7== no such program\n"), None);
+    }
+
+    #[test]
+    fn what_is_made_on_each_core_keeps_its_order() {
+        let items: Vec<_> = (0..100).collect();
+        let made = on_each_core(&items, |item| item * 2);
+        assert_eq!(made, items.iter().map(|item| item * 2).collect::<Vec<_>>());
     }
 }
