@@ -242,7 +242,25 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::h1::ResponseWriter;
+    use crate::h1::{
+        HeadStorage, KnownHead, Limits, RequestDecoder, RequestLimits, ResponseDecoder,
+        ResponseHead, ResponseSink, ResponseWriter,
+    };
+
+    /// The fields of a response.
+    #[derive(Default)]
+    struct Seen(Vec<(Vec<u8>, Vec<u8>)>);
+
+    impl ResponseSink for Seen {
+        fn head(&mut self, head: &ResponseHead<'_>) {
+            let fields = head.headers.iter();
+            self.0 = fields
+                .map(|field| (field.name.as_bytes().to_vec(), field.value.to_vec()))
+                .collect();
+        }
+
+        fn content(&mut self, _piece: &[u8]) {}
+    }
 
     proptest! {
         /// A list does what a vector of pairs does.
@@ -270,6 +288,32 @@ mod tests {
             let map = list.into_map();
             prop_assert_eq!(map.len(), expected.iter().filter(valid).count());
             prop_assert_eq!(&map["z"], "1");
+        }
+
+        /// Fields are added without a check where a decoder has read them or a map holds them: both take valid ones alone.
+        #[test]
+        fn what_decoders_and_maps_take_is_valid(
+            name in prop::collection::vec(prop_oneof![Just(b'a'), Just(b'-'), any::<u8>()], 1..4),
+            value in prop::collection::vec(prop_oneof![Just(b'x'), Just(b'\t'), any::<u8>()], 0..40),
+        ) {
+            let field = [&name, &b": "[..], &value, b"\r\n\r\n"].concat();
+            let is_valid = |name: &[u8], value: &[u8]| is_name(name) && !has_control(value);
+            let head = [b"GET / HTTP/1.1\r\nhost: a\r\n", &field[..]].concat();
+            let mut storage = HeadStorage::new();
+            let read = RequestDecoder::new(RequestLimits::default()).decode_head(&head, &mut storage);
+            if let Ok(Some((head, _))) = read {
+                let mut fields = head.headers.iter();
+                prop_assert!(fields.all(|it| is_valid(it.name.as_bytes(), it.value)));
+            }
+            let head = [b"HTTP/1.1 200 OK\r\n", &field[..]].concat();
+            let mut seen = Seen::default();
+            let mut decoder = ResponseDecoder::new(Limits::default());
+            decoder.begin(false);
+            decoder.decode(&head, &mut seen, &mut KnownHead::new()).ok();
+            prop_assert!(seen.0.iter().all(|(name, value)| is_valid(name, value)));
+            if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(&name), HeaderValue::from_bytes(&value)) {
+                prop_assert!(is_valid(name.as_str().as_bytes(), value.as_bytes()));
+            }
         }
 
         /// Lines are those that the writer of responses makes of the same fields, and there are none with one that it refuses.
