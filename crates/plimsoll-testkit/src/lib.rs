@@ -74,4 +74,4 @@ pub use crate::seeds::{cases, seed};
 pub use crate::token_bucket::{LeakyBucket, TokenBucket};
 pub use crate::unreachable::{FullBacklog, ipv6_available, refused_address};
 pub use crate::uwsgi::UwsgiApplication;
-pub use crate::waiting::{eventually, until};
+pub use crate::waiting::{eventually, eventually_or, until};

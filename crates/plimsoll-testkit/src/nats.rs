@@ -1,9 +1,11 @@
 //! NATS with `JetStream`, by Debian's nats-server, for tests of fleets.
 
 use std::fs;
+use std::io::Read as _;
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use crate::free_port::free_port;
 use crate::services::{ChildProcess, new_folder, unprivileged, wait_until};
@@ -101,7 +103,17 @@ impl NatsServer {
         }
         let running = ChildProcess::start_until("TERM", &command, &self.folder, unprivileged());
         self.running = Some(running);
-        wait_until(|| TcpStream::connect(("127.0.0.1", self.port)).is_ok());
+        wait_until(|| self.greets());
+    }
+
+    /// Whether a broker listens on the port, and not another server that was given it meanwhile.
+    fn greets(&self) -> bool {
+        let mut greeting = [0; 4];
+        let read = TcpStream::connect(("127.0.0.1", self.port)).and_then(|mut stream| {
+            stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+            stream.read_exact(&mut greeting)
+        });
+        read.is_ok() && greeting == *b"INFO"
     }
 
     /// Ends the broker and starts it again.

@@ -13,17 +13,23 @@ const STEP: Duration = Duration::from_millis(1);
 /// Panics at the caller's line after 60 seconds. Within a runtime use [`until`], which lets the
 /// runtime go on.
 #[track_caller]
+pub fn eventually(condition: impl FnMut() -> bool) {
+    eventually_or(condition, String::new);
+}
+
+/// The same; the panic shows what there was instead.
+#[track_caller]
 #[expect(
     clippy::disallowed_methods,
     reason = "the one place where tests wait by the clock; bounded"
 )]
-pub fn eventually(mut condition: impl FnMut() -> bool) {
+pub fn eventually_or(mut condition: impl FnMut() -> bool, instead: impl FnOnce() -> String) {
     let begun = Instant::now();
     while !condition() {
-        assert!(
-            begun.elapsed() < PATIENCE,
-            "the awaited state did not come within {PATIENCE:?}"
-        );
+        if begun.elapsed() > PATIENCE {
+            let instead = instead();
+            panic!("the awaited state did not come within {PATIENCE:?} {instead}");
+        }
         std::thread::sleep(STEP);
     }
 }

@@ -5,7 +5,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-use plimsoll_testkit::{NatsServer, Origin, eventually};
+use plimsoll_testkit::{NatsServer, Origin, eventually, eventually_or};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::plimsoll::{CommandOutput, command, plimsoll};
@@ -31,6 +31,13 @@ impl Lines {
     fn find(&self, text: &str) -> Option<String> {
         let lines = self.lines.lock().unwrap();
         lines.iter().find(|line| line.contains(text)).cloned()
+    }
+
+    /// Waits for a line with this text.
+    #[track_caller]
+    fn wait_for(&self, text: &str) {
+        let lines = || format!("in {:#?}", self.lines.lock().unwrap());
+        eventually_or(|| self.find(text).is_some(), lines);
     }
 
     /// All of them, once the program has ended.
@@ -61,7 +68,7 @@ impl RunProcess {
     /// Waits for a line with this text.
     #[track_caller]
     pub(crate) fn says(&self, text: &str) {
-        eventually(|| self.lines.find(text).is_some());
+        self.lines.wait_for(text);
     }
 
     /// The name of its run.
@@ -132,8 +139,9 @@ impl AgentProcess {
         self.child.wait().unwrap().code()
     }
 
+    #[track_caller]
     pub(crate) fn waits(self) -> Self {
-        eventually(|| self.has_said("waits for runs"));
+        self.lines.wait_for("waits for runs");
         self
     }
 
