@@ -44,7 +44,6 @@ impl Programs {
         if !release.target.is_musl() {
             check_glibc(root)?;
         }
-        let speed = speed::settings(root)?;
         let compiler = release.target.c_compiler(root, target)?;
         let flags = Flags::new(root, release.target)?;
         let triple = release.target.triple;
@@ -74,8 +73,8 @@ impl Programs {
             stripped(root, release.target, &file)
         };
         Ok(Self {
-            plimsoll: built("dist", "plimsoll", speed)?,
-            packed: built("packed", "plimsoll-packed", Vec::new())?,
+            plimsoll: built("dist", "plimsoll", speed::of_plimsoll(root)?)?,
+            packed: built("packed", "plimsoll-packed", speed::of_packed(root)?)?,
         })
     }
 
