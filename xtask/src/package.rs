@@ -89,7 +89,7 @@ impl Release {
         })
     }
 
-    /// `plimsoll-1.2.3-x86_64-unknown-linux-gnu`
+    /// `plimsoll-1.2.3-x86_64-unknown-linux-musl`
     fn name(&self) -> String {
         format!("plimsoll-{}-{}", self.version, self.target.triple)
     }

@@ -2,6 +2,11 @@
 
 use std::process::ExitCode;
 
+/// As in `plimsoll`.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     plimsoll::packed_main()
 }

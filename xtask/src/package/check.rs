@@ -65,6 +65,8 @@ pub(super) fn run(
         add("debian", debian(&at("debian"), out, release).map(Some));
     }
     let image = image(root, &folder.join("image"), out, made);
+    // A leftover lies among the temporary files.
+    fs::remove_dir_all(run_root()).ok();
     checks.push(("image".to_owned(), image));
     // A leftover lies in the target directory.
     fs::remove_dir_all(&folder).ok();
@@ -302,7 +304,7 @@ impl<'a> Podman<'a> {
             .arg("--root")
             .arg(self.folder.join("storage"))
             .arg("--runroot")
-            .arg(self.folder.join("run"))
+            .arg(run_root())
             .args(["--storage-driver", "vfs", "--cgroup-manager", "cgroupfs"])
             .args(["--runtime", "runc"])
             .args(words);
@@ -351,6 +353,11 @@ impl Drop for Running<'_> {
         // What could not be removed ends with its storage.
         step::run(self.podman.folder, &mut remove).ok();
     }
+}
+
+/// Where podman keeps what runs. It refuses paths of more than 50 characters, which those of a target directory may have.
+fn run_root() -> PathBuf {
+    std::env::temp_dir().join(format!("plimsoll-{}", std::process::id()))
 }
 
 /// podman runs it: a page is served and requested; then the servers of the compose file answer as it promises, and a packed site

@@ -44,7 +44,7 @@ impl Programs {
         if !release.target.is_musl() {
             check_glibc(root)?;
         }
-        let speed = speed::settings(root)?;
+        let compiler = release.target.c_compiler(root, target)?;
         let flags = Flags::new(root, release.target)?;
         let triple = release.target.triple;
         let built = |profile: &str, package: &str, more: Vec<String>| {
@@ -60,13 +60,21 @@ impl Programs {
                 command.args(["--config", &config]);
             }
             command.env("SOURCE_DATE_EPOCH", release.epoch.to_string());
-            step::run(root, command.env("CFLAGS", &flags.c))?;
+            command.env("CFLAGS", flags.c.join(" "));
+            if let Some(compiler) = &compiler {
+                let variable = |name: &str| format!("{name}_{}", triple.replace('-', "_"));
+                let c = [&flags.c[..], &compiler.flags].concat();
+                command.env(variable("CC"), compiler.compiler);
+                command.env(variable("AR"), &compiler.archiver);
+                command.env(variable("CFLAGS"), c.join(" "));
+            }
+            step::run(root, &mut command)?;
             let file = target.join(triple).join(profile).join(package);
             stripped(root, release.target, &file)
         };
         Ok(Self {
-            plimsoll: built("dist", "plimsoll", speed)?,
-            packed: built("packed", "plimsoll-packed", Vec::new())?,
+            plimsoll: built("dist", "plimsoll", speed::of_plimsoll(root)?)?,
+            packed: built("packed", "plimsoll-packed", speed::of_packed(root)?)?,
         })
     }
 
@@ -120,7 +128,7 @@ fn glibc_version(text: &str) -> Option<(u32, u32)> {
 /// How compilers are called.
 struct Flags {
     rust: Vec<String>,
-    c: String,
+    c: Vec<String>,
 }
 
 impl Flags {
@@ -162,7 +170,7 @@ impl Flags {
                 .chain(target.linker_flags(root)?)
                 .chain(in_rust)
                 .collect(),
-            c: in_c.collect::<Vec<_>>().join(" "),
+            c: in_c.collect(),
         })
     }
 }

@@ -1,8 +1,10 @@
 //! What programs are made for: the compiler, linker and emulator of each target.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::cannot;
 use crate::packages::{self, Package};
 use crate::step;
 use crate::{Failure, Outcome};
@@ -10,19 +12,19 @@ use crate::{Failure, Outcome};
 /// In all of them the C library is inside the programs. Of each processor the preferred one is first.
 const ALL: [Target; 4] = [
     Target {
-        triple: "x86_64-unknown-linux-gnu",
-        processor: X86_64,
-    },
-    Target {
         triple: "x86_64-unknown-linux-musl",
         processor: X86_64,
     },
     Target {
-        triple: "aarch64-unknown-linux-gnu",
-        processor: AARCH64,
+        triple: "x86_64-unknown-linux-gnu",
+        processor: X86_64,
     },
     Target {
         triple: "aarch64-unknown-linux-musl",
+        processor: AARCH64,
+    },
+    Target {
+        triple: "aarch64-unknown-linux-gnu",
         processor: AARCH64,
     },
 ];
@@ -39,6 +41,7 @@ const X86_64: Processor = Processor {
         program: "qemu-x86_64-static",
         name: "qemu-user-static",
     },
+    musl_flags: &[],
 };
 
 const AARCH64: Processor = Processor {
@@ -53,6 +56,8 @@ const AARCH64: Processor = Processor {
         program: "qemu-aarch64-static",
         name: "qemu-user-static",
     },
+    // What picks them when a program starts calls glibc.
+    musl_flags: &["-mno-outline-atomics"],
 };
 
 /// `strip` for this machine's processor.
@@ -61,7 +66,7 @@ const BINUTILS: Package = Package {
     name: "binutils",
 };
 
-/// Compiles C for musl. Debian has it for the machine's own processor only.
+/// Compiles C for musl, for the machine's own processor only.
 const MUSL: Package = Package {
     program: "musl-gcc",
     name: "musl-tools",
@@ -82,10 +87,12 @@ struct Processor {
     architecture: &'static str,
     /// Of the names of its binary utilities on another machine.
     binutils: &'static str,
-    /// Compiles C for it on another machine, with glibc.
+    /// Compiles C for it on another machine, with glibc's headers unless others are named.
     compiler: Package,
     /// Runs its programs on another machine.
     emulator: Package,
+    /// What that compiler needs beside musl's headers.
+    musl_flags: &'static [&'static str],
 }
 
 impl Target {
@@ -100,24 +107,16 @@ impl Target {
     pub(super) fn named(triple: &str) -> Result<Self, Failure> {
         let known = ALL.map(|target| target.triple).join("`, `");
         let target = ALL.into_iter().find(|target| target.triple == triple);
-        let target = target
-            .ok_or_else(|| format!("no packages are made for `{triple}`, but for `{known}`"))?;
-        if target.is_musl() && !target.is_here() {
-            let processor = target.processor.name;
-            return Err(format!(
-                "there is no compiler of C for `{triple}` on this machine: use `{processor}-unknown-linux-gnu`, or make it on {processor}"
-            )
-            .into());
-        }
-        Ok(target)
+        target
+            .ok_or_else(|| format!("no packages are made for `{triple}`, but for `{known}`").into())
     }
 
-    /// For each other target that can be made here, how to have its packages made.
+    /// For each other target, how to have its packages made.
     pub(super) fn others() -> Vec<String> {
         let here = Self::here().map(|target| target.triple).ok();
         let triples = ALL.map(|target| target.triple).into_iter();
         triples
-            .filter(|triple| Some(*triple) != here && Self::named(triple).is_ok())
+            .filter(|triple| Some(*triple) != here)
             .map(|triple| format!("{triple}: only with `--target {triple}`"))
             .collect()
     }
@@ -150,6 +149,66 @@ impl Target {
             (false, _) => [compiler, emulator].to_vec(),
         };
         packages::install(root, &needed)
+    }
+
+    /// How C is compiled where the usual compiler has the headers of another C library: with musl's of this processor, which
+    /// lie in a package for it. The package is unpacked into `folder` and not installed.
+    pub(super) fn c_compiler(
+        self,
+        root: &Path,
+        folder: &Path,
+    ) -> Result<Option<CrossCompiler>, Failure> {
+        if self.is_here() || !self.is_musl() {
+            return Ok(None);
+        }
+        let unpacked = folder.join(format!("musl-{}", self.architecture()));
+        let headers = format!("usr/include/{}-linux-musl", self.processor.name);
+        let headers = unpacked.join(headers);
+        if !headers.is_dir() {
+            fs::create_dir_all(&unpacked).map_err(|error| cannot("make", &unpacked, &error))?;
+            self.unpack_musl(root, &unpacked).map_err(|Failure(message)| {
+                let processor = self.processor.name;
+                format!("{message}: musl's headers for {processor} cannot be had, but `--target {processor}-unknown-linux-gnu` needs none")
+            })?;
+        }
+        let compiler = self.processor.compiler.program;
+        let mut own = Command::new(compiler);
+        let own = step::output(root, own.arg("-print-file-name=include"))?;
+        let flags = ["-nostdinc", "-isystem", &headers.to_string_lossy()]
+            .into_iter()
+            .chain(["-isystem", own.trim()])
+            .chain(self.processor.musl_flags.iter().copied())
+            .map(str::to_owned)
+            .collect();
+        Ok(Some(CrossCompiler {
+            compiler,
+            archiver: format!("{}ar", self.processor.binutils),
+            flags,
+        }))
+    }
+
+    /// Unpacks the package with musl's headers.
+    fn unpack_musl(self, root: &Path, unpacked: &Path) -> Outcome {
+        let mut own = Command::new("dpkg");
+        let own = step::output(root, own.arg("--print-architecture"))?;
+        let apt = |words: &[&str]| {
+            let mut apt = Command::new("apt-get");
+            for architecture in [own.trim(), self.architecture()] {
+                apt.args(["-o", &format!("APT::Architectures::={architecture}")]);
+            }
+            apt.args(words);
+            apt
+        };
+        step::run(unpacked, &mut apt(&["update", "-q"]))?;
+        let package = format!("musl-dev:{}", self.architecture());
+        step::run(unpacked, &mut apt(&["download", "-q", &package]))?;
+        let files = fs::read_dir(unpacked).map_err(|error| cannot("read", unpacked, &error))?;
+        let package = files
+            .filter_map(|file| Some(file.ok()?.path()))
+            .find(|path| path.extension().is_some_and(|it| it == "deb"))
+            .ok_or("apt-get has downloaded no package")?;
+        let mut unpack = Command::new("dpkg-deb");
+        step::run(unpacked, unpack.arg("-x").arg(package).arg(unpacked))
     }
 
     /// The linker, where it is not the usual one.
@@ -206,6 +265,14 @@ impl Target {
     }
 }
 
+/// A compiler of C for another processor and another C library than it is made for.
+#[derive(Debug)]
+pub(super) struct CrossCompiler {
+    pub(super) compiler: &'static str,
+    pub(super) archiver: String,
+    pub(super) flags: Vec<String>,
+}
+
 /// The targets of these names, each for another processor: packages of Debian and the image are named by it.
 pub(super) fn for_each_processor(triples: &[String]) -> Result<Vec<Target>, Failure> {
     let mut targets: Vec<Target> = Vec::new();
@@ -245,13 +312,12 @@ mod tests {
     }
 
     #[test]
-    fn packages_with_musl_are_made_for_this_processor_alone() {
+    fn packages_have_musl_inside_unless_another_target_is_named() {
         let here = Target::here().expect("packages are made for this processor");
+        assert!(here.is_musl() && here.is_here(), "{here:?}");
         let others = Target::others();
         for target in ALL {
-            let can_be_made = target.is_here() || !target.is_musl();
-            assert_eq!(Target::named(target.triple).is_ok(), can_be_made);
-            let is_other = can_be_made && target.triple != here.triple;
+            let is_other = target.triple != here.triple;
             let line = format!("{0}: only with `--target {0}`", target.triple);
             assert_eq!(others.contains(&line), is_other, "{others:?}");
         }
