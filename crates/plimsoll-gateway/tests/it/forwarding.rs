@@ -139,6 +139,50 @@ fn a_trusted_proxy_is_believed() {
     }
 }
 
+/// Fields of the gateway alone are sent as lines that were written before, those of routes one by one: no server can tell.
+#[test]
+fn servers_get_the_same_fields_whether_a_route_sets_any_or_not() {
+    let origin = Origin::hello();
+    let url = origin.url("");
+    let url = url.trim_end_matches('/');
+    let mut routes = String::from("[[listen]]\naddress = \"127.0.0.1:0\"\n");
+    let mut paths = Vec::new();
+    for forwarded in ["x", "rfc7239", "both", "none"] {
+        for trust in ["", ", trust = [\"127.0.0.0/8\"]"] {
+            let path = format!("/{}", paths.len());
+            for (kind, set) in [("bare", ""), ("set", ", headers = { x-set = \"1\" }")] {
+                let proxy = format!("to = \"{url}\", forwarded = \"{forwarded}\"{trust}{set}");
+                let route = format!("[[route]]\npath = \"{path}/{kind}\"\nproxy = {{ {proxy} }}\n");
+                routes.push_str(&route);
+            }
+            paths.push(path);
+        }
+    }
+    let gateway = Served::new(&routes);
+    let fields = [
+        "",
+        "Via: 1.0 a, 1.1 b\r\nVia: 2 c\r\n",
+        "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.2\r\nForwarded: for=192.0.2.3\r\n",
+        "X-Forwarded-Host: a.test\r\nX-Forwarded-Proto: https\r\nConnection: via, x-forwarded-for\r\n",
+        "X-Own: a\tb \u{e9}\r\nCookie: a=1\r\nCookie: b=2\r\nTE: trailers\r\n",
+    ];
+    for path in &paths {
+        for fields in fields {
+            let [bare, set] = ["bare", "set"].map(|kind| {
+                get_with(gateway.address(), &format!("{path}/{kind}"), fields);
+                let head = origin.heads().pop().unwrap();
+                let lines = head.lines().skip(1).filter(|line| *line != "x-set: 1");
+                lines.map(str::to_owned).collect::<Vec<_>>()
+            });
+            assert!(
+                bare.iter().any(|line| line.ends_with("1.1 plimsoll")),
+                "{bare:?}"
+            );
+            assert_eq!(bare, set, "{path} {fields}");
+        }
+    }
+}
+
 #[test]
 fn paths_are_stripped_and_put_behind_a_base() {
     let origin = Origin::hello();

@@ -70,10 +70,10 @@ impl Member {
         panic!("{wanted} is not within {most} tabs: {passed:?}");
     }
 
+    /// Waits until something has the focus: a page moves it after its text is there.
     #[track_caller]
     fn is_at(&mut self, wanted: &str) {
-        let here = self.browser.evaluate(HERE);
-        assert!(is_called(&here, wanted), "{wanted}: {here}");
+        eventually(|| is_called(&self.browser.evaluate(HERE), wanted));
     }
 
     fn enters(&mut self) {
