@@ -37,6 +37,8 @@
 
 mod head;
 
+mod response_head;
+
 mod hops;
 
 mod pool;
@@ -56,10 +58,11 @@ mod http3;
 mod upgraded;
 
 pub use self::exchange::{Exchange, ResponseBody};
-pub use self::head::{FieldSource, Fields, Head, ReceivedFields, ResponseHead, WithheldNames};
+pub use self::head::{FieldSource, Head, ReceivedFields, WithheldNames};
 pub use self::hops::NotForwarded;
 pub use self::lease::Lease;
 pub use self::pool::{Destination, Pool, PoolOptions, PoolStatus, Speaks};
+pub use self::response_head::{Fields, ResponseHead};
 pub use self::upgraded::Upgraded;
 
 use plimsoll_model::{Failure, Phase, Retry};

@@ -10,10 +10,10 @@ use std::time::Instant;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-use super::head::ResponseHead;
 use super::http1::{FastCgiExchange, Http1Exchange};
 use super::http2::Http2Exchange;
 use super::http3::Http3Exchange;
+use super::response_head::ResponseHead;
 use super::upgraded::Upgraded;
 use crate::{Completed, Incomplete};
 

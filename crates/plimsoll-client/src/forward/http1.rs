@@ -28,8 +28,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 pub(super) use self::fastcgi::FastCgiExchange;
 use self::uwsgi::ResponseStart;
-use super::head::{Fields, Head, ReceivedFields, ResponseHead};
+use super::head::{Head, ReceivedFields};
 use super::pool::{ConnectionGuard, Destination, Speaks};
+use super::response_head::{Fields, ResponseHead};
 use super::upgraded::Upgraded;
 use super::upload::{BodyPart, Upload};
 use crate::connect::stream::may_have_answered;

@@ -20,8 +20,9 @@ use plimsoll_wire::h2::hpack;
 use plimsoll_wire::h2::{self, ErrorCode, FieldWriter, StreamedRequest};
 use plimsoll_wire::http::Nominated;
 
-use super::head::{Fields, Head, ResponseHead};
+use super::head::Head;
 use super::pool::{Destination, SharedClock};
+use super::response_head::{Fields, ResponseHead};
 use super::upgraded::Upgraded;
 use super::upload::{BodyPart, Upload};
 use crate::{Completed, Driven, Http2, Incomplete, ReadBuffer, Responses, Stream};

@@ -26,8 +26,9 @@ use plimsoll_wire::http::Nominated;
 
 pub(super) use self::tunnel::Http3Tunnel;
 
-use super::head::{Fields, Head, ResponseHead};
+use super::head::Head;
 use super::pool::Destination;
+use super::response_head::{Fields, ResponseHead};
 use super::upload::{BodyPart, Upload};
 use crate::http3::{Http3, Length, Receiver};
 use crate::timing::Timing;
