@@ -109,6 +109,9 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
         .clone()
         .unwrap_or_else(|| target.join("packages"));
     fs::create_dir_all(&out).map_err(|error| cannot("make", &out, &error))?;
+    // The checks run in folders of their own.
+    let found = out.canonicalize();
+    let out = found.map_err(|error| cannot("find", &out, &error))?;
     let (made, left_out) = made(root, &target, arguments)?;
     let packages = packages(root, &out, &made)?;
     sums::write(&out, &packages)?;

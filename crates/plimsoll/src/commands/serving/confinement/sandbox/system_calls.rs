@@ -16,6 +16,13 @@ use seccompiler::{
 /// Numbers of calls with what their arguments must be; without conditions every call is refused.
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
+/// The `libc` crate lacks it for musl on ARM; Linux has one number for it on all newer processors (`asm-generic/unistd.h`).
+const SYS_KEXEC_FILE_LOAD: i64 = if cfg!(target_arch = "x86_64") {
+    320
+} else {
+    294
+};
+
 /// Calls that no server makes.
 const REFUSED: &[i64] = &[
     // Other programs.
@@ -74,7 +81,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_finit_module,
     libc::SYS_delete_module,
     libc::SYS_kexec_load,
-    libc::SYS_kexec_file_load,
+    SYS_KEXEC_FILE_LOAD,
     libc::SYS_reboot,
     libc::SYS_acct,
     libc::SYS_syslog,
