@@ -2,6 +2,8 @@
 
 mod cgi;
 
+mod connection;
+
 mod fastcgi;
 
 mod uwsgi;
@@ -9,23 +11,24 @@ mod uwsgi;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::error::Error;
-use std::io::{self, IoSlice};
+use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-use bytes::{Buf as _, Bytes};
+use bytes::Bytes;
 use http::{HeaderMap, StatusCode, Version};
 use http_body::{Body, Frame};
 use plimsoll_model::{Failure, FailureKind, Phase, Protocol, Side};
 use plimsoll_wire::h1::{
-    self, BodyLength, Decoded, KnownHead, Limits, RequestFacts, RequestHead, ResponseDecoder,
-    ResponseSink, chunk_head, fields_of, last_chunk, put_field,
+    self, BodyLength, Decoded, KnownHead, RequestFacts, RequestHead, ResponseSink, fields_of,
+    last_chunk, put_field,
 };
 use plimsoll_wire::http::Nominated;
 use plimsoll_wire::{poll_recv_spare, tls};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf};
 
+pub(super) use self::connection::Http1Connection;
 pub(super) use self::fastcgi::FastCgiExchange;
 use self::uwsgi::ResponseStart;
 use super::head::{Head, ReceivedFields};
@@ -37,9 +40,6 @@ use crate::connect::stream::may_have_answered;
 use crate::timing::Timing;
 use crate::{Completed, Incomplete, ReadBuffer, Stream};
 
-/// Content up to this length is copied behind what waits to be written; longer content is written from where it is.
-const COPIED_BYTES: usize = 4 * 1024;
-
 /// Bytes that gather before they are written.
 const GATHERED_BYTES: usize = 16 * 1024;
 
@@ -48,106 +48,6 @@ const DIRECT_BYTES: u64 = 32 * 1024;
 
 /// Memory for heads that a connection keeps between exchanges.
 const KEPT_BYTES: usize = 4 * 1024;
-
-/// A connection that carries one exchange at a time.
-#[derive(Debug)]
-pub(super) struct Http1Connection {
-    pub(super) stream: Stream,
-    decoder: ResponseDecoder,
-    /// Heads, framing and short content, from `written` on.
-    out: Vec<u8>,
-    written: usize,
-    /// Content that follows `out`.
-    chunk: Bytes,
-    is_unflushed: bool,
-    /// When it is old: names should be looked up again.
-    pub(super) use_until: Instant,
-    pub(super) idle_since: Instant,
-    /// It carried an exchange before.
-    pub(super) is_used: bool,
-    /// Exchanges that it has carried.
-    carried: u64,
-}
-
-impl Http1Connection {
-    pub(super) fn new(stream: Stream, limits: Limits, now: Instant, use_until: Instant) -> Self {
-        Self {
-            stream,
-            decoder: ResponseDecoder::new(limits),
-            out: Vec::new(),
-            written: 0,
-            chunk: Bytes::new(),
-            is_unflushed: false,
-            use_until,
-            idle_since: now,
-            is_used: false,
-            carried: 0,
-        }
-    }
-
-    /// Whether the server has sent nothing while the connection was idle, not even its end.
-    pub(super) fn is_quiet(&mut self) -> bool {
-        let mut context = Context::from_waker(Waker::noop());
-        let mut byte = [0];
-        let mut buffer = ReadBuf::new(&mut byte);
-        Pin::new(&mut self.stream)
-            .poll_read(&mut context, &mut buffer)
-            .is_pending()
-    }
-
-    fn has_output(&self) -> bool {
-        self.written < self.out.len() || !self.chunk.is_empty()
-    }
-
-    /// Writes what is staged; returns the bytes written through `count`.
-    fn poll_write(&mut self, context: &mut Context<'_>, count: &mut u64) -> Poll<io::Result<()>> {
-        while self.has_output() {
-            let out = &self.out[self.written..];
-            let stream = Pin::new(&mut self.stream);
-            let written = if self.chunk.is_empty() {
-                ready!(stream.poll_write(context, out))?
-            } else if out.is_empty() {
-                ready!(stream.poll_write(context, &self.chunk))?
-            } else {
-                let slices = [IoSlice::new(out), IoSlice::new(&self.chunk)];
-                ready!(stream.poll_write_vectored(context, &slices))?
-            };
-            if written == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-            }
-            *count += written as u64;
-            self.is_unflushed = true;
-            let from_out = written.min(self.out.len() - self.written);
-            self.written += from_out;
-            self.chunk.advance(written - from_out);
-            if self.written == self.out.len() {
-                self.out.clear();
-                self.written = 0;
-            }
-        }
-        if self.is_unflushed {
-            ready!(Pin::new(&mut self.stream).poll_flush(context))?;
-            self.is_unflushed = false;
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    /// Stages content of the request; nothing may be staged behind a long chunk.
-    fn stage(&mut self, data: Bytes, is_chunked: bool) {
-        debug_assert!(self.chunk.is_empty());
-        if is_chunked {
-            chunk_head(&mut self.out, data.len());
-        }
-        if data.len() <= COPIED_BYTES {
-            self.out.extend_from_slice(&data);
-            if is_chunked {
-                self.out.extend_from_slice(b"\r\n");
-            }
-        } else {
-            self.chunk = data;
-        }
-    }
-}
 
 /// One request and its response.
 pub(super) struct Http1Exchange<B> {

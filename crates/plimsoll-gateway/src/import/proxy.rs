@@ -1,10 +1,16 @@
 //! `proxy_pass` and what goes with it.
 
+mod connection;
+
+mod paths;
+
 use http::{HeaderName, HeaderValue};
 use plimsoll_model::document::toml_string;
 use plimsoll_server::Moment;
-use plimsoll_wire::http::{FieldClass, NormalPath};
+use plimsoll_wire::http::FieldClass;
 
+use self::connection::{buffered_response, connection, timeouts};
+use self::paths::{replace_path, rewritten};
 use super::Notes;
 use super::access;
 use super::cache::cache;
@@ -19,8 +25,11 @@ use super::route::Condition;
 use super::scope::Scope;
 use super::shares::mirrored;
 use super::toml::Keys;
-use super::upstreams::{Upstreams, bytes, duration, is_server, size};
+use super::upstreams::{Upstreams, is_server, size};
 use crate::forward::Upgrades;
+
+pub(super) use self::connection::tls_to_servers;
+pub(super) use self::paths::prefix_expression;
 
 /// The action `proxy` of a route, and what belongs to its upstream.
 pub(super) fn proxy(
@@ -211,317 +220,6 @@ fn authority_and_uri(rest: &str) -> (&str, Option<&str>) {
         Some((authority, uri)) => (authority, Some(uri.strip_prefix(':').unwrap_or(uri))),
         None => (rest, None),
     }
-}
-
-/// The part of the path that the location matched is replaced by the URI of `proxy_pass`.
-fn replace_path(
-    directive: &Directive,
-    condition: &Condition<'_>,
-    uri: &str,
-    keys: &mut Keys,
-    notes: &mut Notes,
-) {
-    if !is_text(uri) || NormalPath::parse(uri.split('?').next().unwrap_or_default()).is_err() {
-        notes.add(
-            directive,
-            format!("the path stays as it is: `{uri}` is not one that a server may be sent"),
-        );
-        return;
-    }
-    if uri.contains('?') {
-        notes.add(
-            directive,
-            "the query of the URL comes before that of the request",
-        );
-    }
-    let rule = |from: String| {
-        format!(
-            "{{ from = {}, to = {} }}",
-            toml_string(&from),
-            toml_string(&uri.replace('$', "$$"))
-        )
-    };
-    match condition {
-        Condition::Prefix(prefix) | Condition::Exact(prefix) if uri == *prefix => {}
-        Condition::Regex(regex) if *regex == prefix_expression(uri) => {}
-        Condition::Prefix(prefix) if prefix.ends_with('/') && uri.ends_with('/') => {
-            if *prefix != "/" {
-                keys.set("strip", "true");
-            }
-            if uri != "/" {
-                keys.text("path", uri.trim_end_matches('/'));
-            }
-        }
-        Condition::Prefix(prefix) => {
-            keys.set("rewrite", rule(format!("^{}", regex::escape(prefix))));
-        }
-        Condition::Exact(path) => keys.set("rewrite", rule(format!("^{}$", regex::escape(path)))),
-        Condition::Regex(regex) => {
-            // A prefix or a path that was written as an expression; of others nginx itself accepts no URI.
-            let literal = regex.strip_prefix("(?-i:");
-            let prefix = literal.and_then(|it| it.strip_suffix(".*)"));
-            let whole = || literal.and_then(|it| it.strip_suffix(')'));
-            let replaced = match prefix {
-                Some(prefix) => Some(format!("^{prefix}")),
-                None => whole().map(|path| format!("^{path}$")),
-            };
-            match replaced {
-                Some(from) => keys.set("rewrite", rule(from)),
-                None => notes.add(
-                    directive,
-                    "the path stays as it is: a regular expression has no part to replace",
-                ),
-            }
-        }
-    }
-}
-
-/// A prefix as an expression for the whole path.
-pub(super) fn prefix_expression(prefix: &str) -> String {
-    format!("(?-i:{}.*)", regex::escape(prefix))
-}
-
-/// `rewrite FROM TO [last|break]` within a location that forwards.
-fn rewritten(directive: &Directive, keys: &mut Keys, notes: &mut Notes) {
-    let (from, to) = (directive.argument(0), directive.argument(1));
-    let outside = slash_outside(from, to);
-    let (from, to) = outside.as_ref().map_or((from, to), |(from, to)| (from, to));
-    let is_forwarded = matches!(directive.argument(2), "" | "last" | "break");
-    let to = to.strip_suffix('?').unwrap_or(to);
-    let has_variable = to
-        .split('$')
-        .skip(1)
-        .any(|it| !it.starts_with(|digit: char| digit.is_ascii_digit()));
-    let is_target = is_target(to.split('?').next().unwrap_or_default()) && is_text(to);
-    if !is_forwarded || has_variable || !is_target || regex::Regex::new(from).is_err() {
-        notes.left_out(directive);
-        return;
-    }
-    if directive.argument(2) == "last" {
-        notes.add(directive, "the location is not chosen again");
-    }
-    // nginx replaces the whole path, wherever the expression matches.
-    let start = if from.starts_with('^') { "" } else { "^.*?" };
-    let end = if from.ends_with('$') { "" } else { ".*$" };
-    let from = if from.contains('|') {
-        format!("{start}(?:{from}){end}")
-    } else {
-        format!("{start}{from}{end}")
-    };
-    let to = braced(to);
-    let rule = format!(
-        "{{ from = {}, to = {} }}",
-        toml_string(&from),
-        toml_string(&to)
-    );
-    let rules = match keys.get("rewrite") {
-        None => format!("[{rule}]"),
-        Some(known) => format!(
-            "[{}, {rule}]",
-            known.trim_start_matches('[').trim_end_matches(']')
-        ),
-    };
-    keys.set("rewrite", rules);
-}
-
-/// An expression and a target that begins with its first group, which begins with a slash: with the slash before the group in
-/// both, so that the target is a path whatever the group has.
-fn slash_outside(from: &str, to: &str) -> Option<(String, String)> {
-    let rest = to.strip_prefix("$1").or_else(|| to.strip_prefix("${1}"))?;
-    let (before, group) = from.split_once('(')?;
-    let group = group.strip_prefix('/')?;
-    let (inner, after) = group.split_once(')')?;
-    let is_simple = !inner.contains(['(', '|', '[', '\\']);
-    let is_once = !after.starts_with(['?', '*', '+', '{']) && !rest.contains("$1");
-    let is_plain = !group.starts_with(['?', '*', '+', '{']) && !before.ends_with('\\');
-    (is_once && is_plain && is_simple && !rest.contains("${1}"))
-        .then(|| (format!("{before}/({group}"), format!("/$1{rest}")))
-}
-
-/// Whether a path is one that a server may be sent, with groups in it or not.
-fn is_target(path: &str) -> bool {
-    path.starts_with('/') && (path.contains('$') || NormalPath::parse(path).is_ok())
-}
-
-fn is_text(target: &str) -> bool {
-    target.bytes().all(|it| it.is_ascii_graphic() && it != b'#')
-}
-
-/// Groups in braces, so that `$1x` is not the group `1x`.
-fn braced(text: &str) -> String {
-    let mut braced = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('$') {
-        braced.push_str(before);
-        // nginx has the groups 1 to 9.
-        let digit = after.chars().next().unwrap_or('0');
-        braced.push_str("${");
-        braced.push(digit);
-        braced.push('}');
-        rest = after.get(1..).unwrap_or_default();
-    }
-    braced.push_str(rest);
-    braced
-}
-
-/// The timeouts of a location, which a route may have of its own.
-fn timeouts(scope: &Scope<'_>, notes: &mut Notes) -> Keys {
-    let mut keys = Keys::default();
-    let time_of = |name: &str| scope.last(name).and_then(|it| duration(it.argument(0)));
-    let send = scope.last("proxy_send_timeout");
-    if let Some(send) =
-        send.filter(|_| time_of("proxy_send_timeout") != time_of("proxy_read_timeout"))
-    {
-        notes.add(
-            send,
-            "left out: `response_timeout` is the time for both directions",
-        );
-    }
-    for name in ["proxy_read_timeout", "grpc_read_timeout"] {
-        if let Some(time) = scope.last(name).and_then(|it| duration(it.argument(0))) {
-            keys.text("response_timeout", &time);
-            keys.text("idle_timeout", &time);
-        }
-    }
-    keys
-}
-
-/// Bytes of a response that are read ahead, where the file says so.
-fn buffered_response(scope: &Scope<'_>) -> Option<u64> {
-    /// Eight buffers of 8 KiB, as nginx has them.
-    const USUAL: u64 = 64 * 1024;
-    let buffering = scope.last("proxy_buffering");
-    let buffers = scope.last("proxy_buffers");
-    if buffering.is_some_and(|it| it.argument(0) != "on") {
-        return None;
-    }
-    let buffers = buffers.and_then(|it| {
-        let count = it.argument(0).parse::<u64>().ok()?;
-        count.checked_mul(bytes(it.argument(1))?)
-    });
-    buffers
-        .filter(|it| *it > 0)
-        .or_else(|| buffering.map(|_| USUAL))
-}
-
-/// The time to connect, retries and TLS, which belong to the upstream.
-fn connection(scope: &Scope<'_>, notes: &mut Notes) -> Keys {
-    let mut keys = Keys::default();
-    let connect = scope.last("proxy_connect_timeout");
-    if let Some(time) = connect.and_then(|it| duration(it.argument(0))) {
-        keys.text("connect_timeout", &time);
-    }
-    if let Some(retry) = retry(scope, notes) {
-        keys.set("retry", retry);
-    }
-    let tls = tls_to_servers(scope, is_https(scope), notes);
-    if !tls.is_empty() {
-        keys.set("tls", tls.inline());
-    }
-    keys
-}
-
-/// The table `tls` of an upstream.
-///
-/// - `is_used`: servers are reached over TLS.
-pub(super) fn tls_to_servers(scope: &Scope<'_>, is_used: bool, notes: &mut Notes) -> Keys {
-    let is_verified = scope.is("proxy_ssl_verify", "on");
-    let file = scope.last("proxy_ssl_trusted_certificate");
-    let name = scope.last("proxy_ssl_name");
-    let name = name.or_else(|| scope.last("grpc_ssl_name"));
-    let identity = scope.last("proxy_ssl_certificate");
-    let identity = identity.zip(scope.last("proxy_ssl_certificate_key"));
-    // An empty one takes back that of a block around it.
-    let identity = identity.filter(|(file, _)| !file.argument(0).is_empty());
-    let mut tls = Keys::default();
-    if !is_used {
-        return tls;
-    }
-    // nginx does not verify servers unless it is to.
-    match file {
-        Some(file) if is_verified => tls.text("ca", file.argument(0)),
-        _ if !is_verified => tls.set("insecure", "true"),
-        _ => {}
-    }
-    if let Some(directive) = name {
-        match directive.argument(0) {
-            name if name.contains('$') => notes.add(
-                directive,
-                "left out: the name of the server depends on the request",
-            ),
-            name => tls.text("server_name", name),
-        }
-    }
-    if let Some((file, key)) = identity {
-        if file.argument(0).contains('$') || key.argument(0).contains('$') {
-            notes.add(file, "left out: the certificate depends on the request");
-        } else {
-            tls.text("cert", file.argument(0));
-            tls.text("key", key.argument(0));
-        }
-    }
-    tls
-}
-
-/// The key `retry` of an upstream, if a directive limits the retries on other servers.
-fn retry(scope: &Scope<'_>, notes: &mut Notes) -> Option<String> {
-    let directive = scope.last("proxy_next_upstream");
-    let limit = scope.last("proxy_next_upstream_tries");
-    let given = directive.map(|it| it.arguments.as_slice());
-    // As nginx has it.
-    let usual = ["error".to_owned(), "timeout".to_owned()];
-    let given = match (given, limit) {
-        (None, None) => return None,
-        (given, _) => given.unwrap_or(&usual),
-    };
-    let conditions = given.iter().filter_map(|it| match it.as_str() {
-        "error" => Some("\"connect\", \"reset\"".to_owned()),
-        "timeout" => Some("\"timeout\"".to_owned()),
-        it => it
-            .strip_prefix("http_")
-            .filter(|it| is_error(it))
-            .map(toml_string),
-    });
-    let conditions: Vec<_> = conditions.collect();
-    if let Some(directive) = directive {
-        for other in given {
-            let is_condition = ["error", "timeout", "off"].contains(&other.as_str());
-            if other == "non_idempotent" {
-                notes.add(
-                    directive,
-                    "`non_idempotent` is left out: such requests are sent once; nginx would repeat them",
-                );
-            } else if !is_condition && !other.strip_prefix("http_").is_some_and(is_error) {
-                notes.add(
-                    directive,
-                    format!("`{other}` is left out: nginx would try another server for this too"),
-                );
-            }
-        }
-    }
-    let tries = limit.and_then(|it| it.argument(0).parse::<u32>().ok());
-    let tries = tries.unwrap_or(2);
-    if given.first().is_some_and(|it| it == "off") || tries == 1 {
-        return Some("false".to_owned());
-    }
-    let retries = tries.saturating_sub(1).clamp(1, 10);
-    let on = conditions.join(", ");
-    (!conditions.is_empty()).then(|| format!("{{ retries = {retries}, on = [{on}] }}"))
-}
-
-/// Whether a status is one for which requests are repeated.
-fn is_error(status: &str) -> bool {
-    status.len() == 3
-        && status
-            .parse()
-            .is_ok_and(|it: u16| (400..=599).contains(&it))
-}
-
-fn is_https(scope: &Scope<'_>) -> bool {
-    let pass = scope.own("proxy_pass").or_else(|| scope.own("grpc_pass"));
-    pass.is_some_and(|it| {
-        it.argument(0).starts_with("https://") || it.argument(0).starts_with("grpcs://")
-    })
 }
 
 /// `proxy_set_header` as the host, the forwarded fields and others.
