@@ -42,7 +42,7 @@ use crate::store::definitions::{
     Definition, DefinitionChanges, DefinitionKind, Definitions, Replay,
 };
 use crate::store::outbox::{NewNotice, NoticeOutcome, NoticeState, StoredNotice};
-use crate::store::sqlite::files::{LOCK_TRIES, connect, keeping_statements, lock, prepare};
+use crate::store::sqlite::files::{LOCK_TRIES, connect, keep_statements, lock, prepare};
 use crate::store::sqlite::thread::{Reader, Writer};
 use crate::store::types::{
     BatchNumber, Change, Incident, IncidentEvent, IncidentFilter, IncidentId, MonitorHistory,
@@ -117,7 +117,8 @@ impl SqliteStore {
         let (lock, mut connection) = match path {
             SqlitePath::Memory => {
                 let connection = Connection::open_in_memory().map_err(database)?;
-                (None, keeping_statements(connection))
+                keep_statements(&connection)?;
+                (None, connection)
             }
             SqlitePath::File(path) => {
                 let lock = lock(path, tries)?;
