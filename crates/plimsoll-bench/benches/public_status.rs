@@ -1,12 +1,13 @@
 //! What the first reader of a public status page waits for: `public_status_ttfb` and `public_status_concurrent`.
 //!
-//! A store with 50 organisations of 50 monitors with 60 results each. Every sample begins without a
-//! snapshot, so it reads the store: `build` answers with a few bytes, `http` renders and compresses the page as well,
-//! `warm` has the snapshot. The store is made before anything is measured, and its time printed.
+//! A store with 50 organisations of 50 monitors with 60 results each; each tenth monitor had four outages in 90 days. Every sample
+//! begins without a snapshot. `build` answers with a few bytes and reads the store, as a process does that runs no checks;
+//! `board_build` is the same in the process that runs them, whose board has the histories. `http` and `board_http` render and
+//! compress the page as well, `warm` has the snapshot. The store is made before anything is measured, and its time printed.
 //!
-//! The store is a SQLite file. `PLIMSOLL_BENCH_SERVERS=1` adds `servers_build` and `servers_http` on PostgreSQL and ClickHouse, which `cargo
-//! xtask services install` installs; `PLIMSOLL_BENCH_RESULTS=10000000` adds `large_build` and `large_http` on a SQLite file with so many
-//! results in all, which takes some minutes and a gigabyte to make.
+//! The store is a SQLite file. `PLIMSOLL_BENCH_SERVERS=1` adds the same on PostgreSQL and ClickHouse, which `cargo xtask services
+//! install` installs, as `servers_build` and so on; `PLIMSOLL_BENCH_RESULTS=10000000` adds `large_build` and so on on a SQLite file
+//! with so many results in all, which takes some minutes and a gigabyte to make.
 
 #![expect(
     clippy::print_stdout,
@@ -25,9 +26,11 @@ use futures_util::future::join_all;
 use http::Request;
 use plimsoll_model::Clock as _;
 use plimsoll_monitor::config::load;
-use plimsoll_monitor::engine::Monitor;
-use plimsoll_monitor::store::{NewMonitor, ResultRow, Retention, Store};
-use plimsoll_monitor::{CheckResult, Status, Timestamp};
+use plimsoll_monitor::detect::Resolution;
+use plimsoll_monitor::engine::standby::Standby;
+use plimsoll_monitor::engine::{Handle, Monitor};
+use plimsoll_monitor::store::{Change, MonitorId, NewMonitor, ResultRow, Retention, Store};
+use plimsoll_monitor::{CheckResult, Health, Status, Timestamp};
 use plimsoll_wire::SystemClock;
 use tokio::runtime::Runtime;
 use tower_service::Service as _;
@@ -44,6 +47,8 @@ const BATCH: usize = 20_000;
 /// A monitor on a filled store.
 struct Fixture {
     monitor: Monitor,
+    /// The same for a process that runs no checks.
+    standby: Standby,
     runtime: Runtime,
     _folder: tempfile::TempDir,
 }
@@ -75,6 +80,42 @@ fn configuration() -> String {
     text
 }
 
+/// Up for 90 days, but for outages of 20 minutes.
+fn health(monitor: MonitorId, outages: i64, now: Timestamp) -> Vec<Change> {
+    const DAY: i64 = 86_400_000;
+
+    let health = |at, health| Change::Health {
+        monitor,
+        at,
+        health,
+        reason: None,
+    };
+    let begin = Timestamp(now.0 - 90 * DAY);
+    let outages = (1..=outages).flat_map(|number| {
+        let down = Timestamp(begin.0 + number * 20 * DAY);
+        let up = Timestamp(down.0 + 20 * 60_000);
+        [
+            health(down, Health::Down),
+            Change::Opened {
+                monitor,
+                at: down,
+                reason: Some("connection refused".to_owned()),
+            },
+            health(up, Health::Up),
+            Change::Resolved {
+                monitor,
+                at: up,
+                by: Resolution::Recovery,
+                lasted: Duration::from_mins(20),
+                actor: None,
+            },
+        ]
+    });
+    std::iter::once(health(begin, Health::Up))
+        .chain(outages)
+        .collect()
+}
+
 /// - `results`: of each monitor, a minute apart.
 async fn fill(store: &dyn Store, results: i64, now: Timestamp) {
     for number in 0..ORGANISATIONS {
@@ -96,6 +137,12 @@ async fn fill(store: &dyn Store, results: i64, now: Timestamp) {
                 ResultRow::from_result(*id, 0, &CheckResult::plain(at, status, took, None))
             })
         });
+        let changes = ids.iter().enumerate().flat_map(|(index, id)| {
+            let outages = if index % 10 == 0 { 4 } else { 0 };
+            health(*id, outages, now)
+        });
+        let recorded = store.record(org, changes.collect());
+        recorded.await.expect("changes");
         let rows: Vec<_> = rows.collect();
         for batch in rows.chunks(BATCH) {
             store.append(org, batch.to_vec()).await.expect("results");
@@ -125,6 +172,10 @@ impl Fixture {
         let now = Timestamp::from_system(SystemClock.wall());
         runtime.block_on(fill(&*store, results, now));
         let plan = load(&file, &|_| None).expect("a valid configuration");
+        let standby = Standby::new("org-0", Arc::clone(&store));
+        let mut standby = runtime.block_on(standby).expect("a standby");
+        let refreshed = standby.refresh(&plan, 1, (now, Duration::ZERO));
+        runtime.block_on(refreshed).expect("a board");
         let monitor = plimsoll_monitor_web::start(plan, store, Arc::new(|_: &str| {}));
         let monitor = monitor.expect("a monitor");
         println!(
@@ -133,19 +184,29 @@ impl Fixture {
         );
         Self {
             monitor,
+            standby,
             runtime,
             _folder: folder,
         }
     }
 
-    /// Routes without any snapshot.
-    fn cold(&self) -> axum::Router {
-        plimsoll_monitor_web::router(self.monitor.handle().clone())
+    /// Routes of the process that checks, without any snapshot.
+    fn by_board(&self) -> axum::Router {
+        router(self.monitor.handle())
+    }
+
+    /// Routes of one that does not.
+    fn by_store(&self) -> axum::Router {
+        router(self.standby.handle())
     }
 }
 
-/// The bytes of a page, compressed.
-async fn fetch(mut router: axum::Router, path: &str) -> usize {
+fn router(handle: &Handle) -> axum::Router {
+    plimsoll_monitor_web::router(handle.clone())
+}
+
+/// The bytes of a page, compressed, and the routes: their end is nothing that a reader waits for.
+async fn fetch(mut router: axum::Router, path: &'static str) -> (usize, axum::Router) {
     let request = Request::get(path).header("accept-encoding", "gzip");
     let request = request.body(Body::empty()).expect("a request");
     let response = router.call(request).await.expect("a response");
@@ -153,7 +214,7 @@ async fn fetch(mut router: axum::Router, path: &str) -> usize {
     let content = to_bytes(response.into_body(), 1 << 24)
         .await
         .expect("a body");
-    content.len()
+    (content.len(), router)
 }
 
 type Group<'a> = criterion::BenchmarkGroup<'a, criterion::measurement::WallTime>;
@@ -168,7 +229,14 @@ fn cold(group: &mut Group<'_>, prefix: &str, fixture: &Fixture) {
     ] {
         group.bench_function(format!("{prefix}{name}"), |bencher| {
             bencher.iter_batched(
-                || fixture.cold(),
+                || fixture.by_store(),
+                |router| fixture.runtime.block_on(fetch(router, path)),
+                criterion::BatchSize::PerIteration,
+            );
+        });
+        group.bench_function(format!("{prefix}board_{name}"), |bencher| {
+            bencher.iter_batched(
+                || fixture.by_board(),
                 |router| fixture.runtime.block_on(fetch(router, path)),
                 criterion::BatchSize::PerIteration,
             );
@@ -197,8 +265,8 @@ fn ttfb(criterion: &mut Criterion) {
     }
     let fixture = Fixture::new(Backend::Sqlite, RESULTS);
     cold(&mut group, "", &fixture);
-    let warm = fixture.cold();
-    let bytes = fixture
+    let warm = fixture.by_board();
+    let (bytes, _) = fixture
         .runtime
         .block_on(fetch(warm.clone(), "/status/acme/"));
     println!("page: {bytes} bytes, compressed");
@@ -221,7 +289,7 @@ fn concurrent(criterion: &mut Criterion) {
         let id = BenchmarkId::from_parameter(builds);
         group.bench_with_input(id, &builds, |bencher, builds| {
             bencher.iter_batched(
-                || (0..*builds).map(|_| fixture.cold()).collect::<Vec<_>>(),
+                || (0..*builds).map(|_| fixture.by_store()).collect::<Vec<_>>(),
                 |routers| {
                     let all = routers.into_iter().map(|router| {
                         fixture

@@ -18,6 +18,8 @@ mod deliveries;
 
 mod heartbeat;
 
+mod histories;
+
 mod leadership;
 
 pub(crate) mod mates;
@@ -50,6 +52,7 @@ use crate::store::{OrgId, Store, StoreError};
 pub use crate::engine::board::{Access, Beat, Board, Counters, Figures, Heard, View};
 pub use crate::engine::command::{CommandError, HeartbeatSignal, PushedResult, RemoteResult};
 pub use crate::engine::heartbeat::is_late;
+pub use crate::engine::histories::{Histories, Since, Timelines};
 pub use crate::engine::leadership::{LASTS, Leadership};
 
 /// Commands that wait for the loop.

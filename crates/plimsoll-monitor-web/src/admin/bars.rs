@@ -62,8 +62,14 @@ pub(super) async fn recent(
         return HashMap::new();
     };
     let one = |((id, plan), history): (&(MonitorId, Arc<MonitorPlan>), MonitorHistory)| {
-        let measured =
-            Measured::from_history(*id, plan, &history, &declared, &borders, Grades::HOUR);
+        let measured = Measured::from_health(
+            *id,
+            plan,
+            &history.health,
+            &declared,
+            &borders,
+            Grades::HOUR,
+        );
         let uptime = percent(measured.uptime.ratio());
         let label = match measured.uptime.down {
             down if down.is_zero() => format!("Uptime in 24 hours: {uptime}"),
@@ -72,7 +78,7 @@ pub(super) async fn recent(
         let recent = Recent {
             bars: small_bars(&measured.days, &label),
             uptime,
-            spark: sparkline(&medians(&history, now)),
+            spark: sparkline(&medians(history.hours.as_deref().unwrap_or_default(), now)),
         };
         (*id, recent)
     };
@@ -144,10 +150,10 @@ pub(super) async fn quarter(
         store.declared(org, from, None, MOST_DECLARED),
     )?;
     let history = histories.into_iter().next().unwrap_or_default();
-    let measured = Measured::from_history(
+    let measured = Measured::from_health(
         view.id,
         &view.plan,
-        &history,
+        &history.health,
         &declared,
         &borders,
         Grades::DAY,

@@ -10,14 +10,14 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use plimsoll_model::Clock;
 use plimsoll_monitor::config::{ApiToken, Language};
-use plimsoll_monitor::engine::Handle;
+use plimsoll_monitor::engine::{Handle, Since};
 use plimsoll_monitor::store::StoreError;
 use plimsoll_monitor::time::Timestamp;
 use plimsoll_wire::SystemClock;
 use ring::digest::{SHA256, digest};
 
 use crate::page::PagePlan;
-use crate::page::snapshot::{HOURS, Rows, Snapshot, days_until};
+use crate::page::snapshot::{Rows, Snapshot, days_until, hours_from};
 
 /// A snapshot without a change is made again after so long: uptime and response times go on.
 const FRESH: Duration = Duration::from_secs(30);
@@ -171,7 +171,8 @@ impl Pages {
         let reading = tokio::time::timeout(PATIENCE, read(handle, plan, now)).await;
         let snapshot = match (reading, last) {
             (Ok(Ok(rows)), _) => {
-                let snapshot = self.make(handle, plan, &rows, now);
+                let views = handle.board.views_of(plan);
+                let snapshot = Snapshot::from_rows(plan, &views, &rows, now);
                 let lacks_times = rows.histories.values().any(|one| one.hours.is_none());
                 let stale = handle.board.ended().map(Stale::NoChecks);
                 let stale = stale.or(lacks_times.then_some(Stale::NoTimes));
@@ -197,16 +198,6 @@ impl Pages {
                 self.current(handle, plan).await.ok();
             }
         }
-    }
-
-    #[expect(clippy::unused_self, reason = "reads as what a page does")]
-    fn make(&self, handle: &Handle, plan: &PagePlan, rows: &Rows, now: Timestamp) -> Snapshot {
-        let views = handle.board.views();
-        let views = views
-            .into_iter()
-            .map(|view| (view.plan.key.clone(), view))
-            .collect();
-        Snapshot::from_rows(plan, &views, rows, now)
     }
 
     fn kept(&self, slug: &str) -> Arc<Kept> {
@@ -251,14 +242,17 @@ async fn read(handle: &Handle, plan: &PagePlan, now: Timestamp) -> Result<Rows, 
         .components()
         .filter_map(|one| Some(board.view(&one.key)?.id))
         .collect();
-    let hours = u64::try_from(HOURS).unwrap_or(24);
-    let hours_from = now.minus(Duration::from_hours(hours));
-    let until = Timestamp(now.0 + 1);
+    let since = Since {
+        health: from,
+        hours: hours_from(now),
+    };
     let (store, org) = (&handle.store, handle.org);
     // Together, so that a store answers them one right after the other, or at once.
     let (histories, incidents, declared) = tokio::try_join!(
-        store.histories(org, monitors.clone(), from, hours_from, until),
-        store.timelines(org, from, MOST_INCIDENTS),
+        board.histories.read((org, &**store), &monitors, since, now),
+        board
+            .histories
+            .timelines((org, &**store), from, MOST_INCIDENTS, now),
         store.declared(org, from, None, MOST_INCIDENTS),
     )?;
     Ok(Rows {

@@ -3,6 +3,7 @@
 mod maintenance;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::civil::Date;
@@ -12,10 +13,10 @@ use plimsoll_monitor::config::page::PagePlan;
 use plimsoll_monitor::detect::excluded::excluded;
 use plimsoll_monitor::detect::status::Health;
 use plimsoll_monitor::detect::uptime::{HealthAt, Span, Uptime, by_day, uptime, within};
-use plimsoll_monitor::engine::View;
+use plimsoll_monitor::engine::{Timelines, View};
 use plimsoll_monitor::store::{
     Declared, EventKind, Impact, Incident, IncidentEvent, MonitorHistory, MonitorId, PublicPhase,
-    declared_downtime,
+    Rollup, Sketch, declared_downtime,
 };
 use plimsoll_monitor::time::Timestamp;
 
@@ -194,8 +195,8 @@ pub(crate) struct Snapshot {
 /// The rows of the store about the monitors of a page.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
-    pub(crate) histories: HashMap<MonitorId, MonitorHistory>,
-    pub(crate) incidents: Vec<(Incident, Vec<IncidentEvent>)>,
+    pub(crate) histories: HashMap<MonitorId, Arc<MonitorHistory>>,
+    pub(crate) incidents: Timelines,
     pub(crate) declared: Vec<Declared>,
 }
 
@@ -218,6 +219,11 @@ pub(crate) fn days_until(zone: &TimeZone, now: Timestamp) -> (Vec<Date>, Vec<Tim
     (dates, borders)
 }
 
+/// From when on results of the last hours are shown.
+pub(crate) fn hours_from(now: Timestamp) -> Timestamp {
+    now.minus(Duration::from_hours(u64::try_from(HOURS).unwrap_or(24)))
+}
+
 impl Snapshot {
     /// - `views`: the board, by key.
     pub(crate) fn from_rows(
@@ -227,6 +233,9 @@ impl Snapshot {
         now: Timestamp,
     ) -> Self {
         let (dates, borders) = days_until(&plan.zone, now);
+        let from = borders.first().copied().unwrap_or(now);
+        let end = Timestamp(now.0 + 1);
+        let none = MonitorHistory::default();
         let groups: Vec<_> = plan
             .groups
             .iter()
@@ -237,11 +246,13 @@ impl Snapshot {
                     .filter_map(|one| {
                         let view = views.get(&one.key)?;
                         let history = rows.histories.get(&view.id);
-                        let history = history.cloned().unwrap_or_default();
-                        let measured = Measured::from_history(
+                        let history = history.map_or(&none, |known| &**known);
+                        let health = history.health_within((from, end));
+                        let last_hours = history.hours_within((hours_from(now), end));
+                        let measured = Measured::from_health(
                             view.id,
                             &view.plan,
-                            &history,
+                            health,
                             &rows.declared,
                             &borders,
                             Grades::DAY,
@@ -253,12 +264,12 @@ impl Snapshot {
                             about: one.about.clone(),
                             state: state_of(view, &rows.declared),
                             since: view.since,
-                            known: history.health.first().map(|first| first.at),
+                            known: health.first().map(|first| first.at),
                             uptime: measured.uptime,
                             near: measured.near,
                             days: measured.days,
-                            hours: medians(&history, now),
-                            median_us: median(&history),
+                            hours: medians(last_hours, now),
+                            median_us: median(last_hours),
                         })
                     })
                     .collect();
@@ -381,10 +392,11 @@ pub(crate) struct Measured {
 
 impl Measured {
     /// - `borders`: of the bars; the last one is the present time.
-    pub(crate) fn from_history(
+    /// - `changes`: of health, from the last one before the first bar on.
+    pub(crate) fn from_health(
         id: MonitorId,
         plan: &MonitorPlan,
-        history: &MonitorHistory,
+        changes: &[HealthAt],
         declared: &[Declared],
         borders: &[Timestamp],
         grades: Grades,
@@ -399,7 +411,6 @@ impl Measured {
         let whole = (*from, *now);
         // The last border is `now`.
         let near_from = borders.iter().rev().nth(NEAR).copied().unwrap_or(*from);
-        let changes = &history.health;
         let counted = declared_downtime(declared, id, *now);
         let excluded = excluded(&plan.windows, whole);
         let days = by_day(changes, &counted, &excluded, borders);
@@ -472,24 +483,25 @@ fn state_of(view: &View, declared: &[Declared]) -> State {
 }
 
 /// The median of each hour, the last one at the end.
-pub(crate) fn medians(history: &MonitorHistory, now: Timestamp) -> Vec<Option<u64>> {
+///
+/// - `hours`: ascending.
+pub(crate) fn medians(hours: &[Rollup], now: Timestamp) -> Vec<Option<u64>> {
     const HOUR: i64 = 3_600_000;
 
     let last = now.floor(HOUR);
-    let hours = (0..i64::try_from(HOURS).unwrap_or(0)).rev();
-    hours
+    let shown = (0..i64::try_from(HOURS).unwrap_or(0)).rev();
+    shown
         .map(|back| {
             let start = Timestamp(last.0 - back * HOUR);
-            let mut hours = history.hours.iter().flatten();
-            let found = hours.find(|hour| hour.start == start)?;
-            found.took.quantile(0.5)
+            let found = hours.binary_search_by_key(&start, |hour| hour.start);
+            hours[found.ok()?].took.quantile(0.5)
         })
         .collect()
 }
 
-fn median(history: &MonitorHistory) -> Option<u64> {
-    let mut all = plimsoll_monitor::store::Sketch::default();
-    for hour in history.hours.iter().flatten() {
+fn median(hours: &[Rollup]) -> Option<u64> {
+    let mut all = Sketch::default();
+    for hour in hours {
         all.merge(&hour.took);
     }
     all.quantile(0.5)

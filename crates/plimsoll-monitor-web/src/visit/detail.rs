@@ -78,7 +78,7 @@ impl Visit<'_> {
         let handle = &self.api.handle;
         let (store, org) = (&handle.store, handle.org);
         let rows = Rows {
-            incidents: store.timelines(org, start, MOST_INCIDENTS).await?,
+            incidents: store.timelines(org, start, MOST_INCIDENTS).await?.into(),
             declared: store.declared(org, start, None, MOST_INCIDENTS).await?,
             ..Rows::default()
         };
@@ -139,11 +139,7 @@ impl Visit<'_> {
     }
 
     fn views(&self) -> BTreeMap<String, View> {
-        let views = self.api.handle.board.views();
-        views
-            .into_iter()
-            .map(|view| (view.plan.key.clone(), view))
-            .collect()
+        self.api.handle.board.views_of(self.plan)
     }
 
     fn incidents(&self, rows: &Rows, now: Timestamp) -> Vec<PublicIncident> {
@@ -166,7 +162,7 @@ impl Visit<'_> {
         let number = |prefix| id.strip_prefix(prefix)?.parse::<i64>().ok();
         if let Some(number) = number('m') {
             let found = store.incident(org, IncidentId(number)).await?;
-            rows.incidents.extend(found);
+            rows.incidents = found.into_iter().collect();
         } else if let Some(number) = number('d') {
             let found = store.declared_one(org, DeclaredId(number)).await?;
             rows.declared.extend(found);

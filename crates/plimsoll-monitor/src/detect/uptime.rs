@@ -107,7 +107,32 @@ impl OutageCounter {
 /// - `declared`: incidents that an operator declared and that count as downtime.
 /// - `excluded`: maintenance windows.
 pub fn uptime(changes: &[HealthAt], declared: &[Span], excluded: &[Span], window: Span) -> Uptime {
-    let (from, to) = window;
+    let overlaps = |span: &Span| span.0 < window.1 && span.1 > window.0;
+    match changes {
+        // As on most days of most monitors.
+        [only] if !declared.iter().chain(excluded).any(overlaps) => uptime_of_one(only, window),
+        _ => uptime_of_spans(changes, declared, excluded, window),
+    }
+}
+
+/// The same where health does not change, and nothing else counts.
+fn uptime_of_one(health: &HealthAt, (from, to): Span) -> Uptime {
+    let whole = to.since(health.at.max(from));
+    let is_down = health.health == Health::Down && !whole.is_zero();
+    let or_none = |counts: bool| if counts { whole } else { Duration::ZERO };
+    Uptime {
+        probed: or_none(health.health.is_probed()),
+        down: or_none(is_down),
+        outages: u32::from(is_down),
+    }
+}
+
+fn uptime_of_spans(
+    changes: &[HealthAt],
+    declared: &[Span],
+    excluded: &[Span],
+    (from, to): Span,
+) -> Uptime {
     let ends = changes.iter().skip(1).map(|change| change.at);
     let ends = ends.chain([to]);
     let mut probed = Vec::new();
@@ -273,6 +298,25 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn health_that_does_not_change_is_measured_like_any(
+            at_second in -50_i64..150,
+            health in 0_usize..6,
+            declared in prop::collection::vec((-100_i64..150, 0_i64..100), 0..2),
+            excluded in prop::collection::vec((-100_i64..150, 0_i64..100), 0..2),
+        ) {
+            let changes = [HealthAt::new(at(at_second), Health::ALL[health])];
+            let spans = |list: Vec<(i64, i64)>| -> Vec<Span> {
+                list.into_iter().map(|(from, length)| (at(from), at(from + length))).collect()
+            };
+            let (declared, excluded) = (spans(declared), united(spans(excluded)));
+            let window = (at(0), at(100));
+            prop_assert_eq!(
+                uptime(&changes, &declared, &excluded, window),
+                uptime_of_spans(&changes, &declared, &excluded, window)
+            );
+        }
+
         /// Parts add up to the whole, and downtime never exceeds the time probed.
         #[test]
         fn days_add_up(

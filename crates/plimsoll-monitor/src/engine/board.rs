@@ -17,6 +17,7 @@ use crate::detect::RegionView;
 use crate::detect::status::Health;
 use crate::discovery::DiscoveryView;
 use crate::engine::composition::LeftOut;
+use crate::engine::histories::Histories;
 use crate::notify::oncall::OnCallPlan;
 use crate::notify::{AcknowledgePlan, EscalationPlan, NotifyPlan};
 use crate::probe::reading::CheckResult;
@@ -36,6 +37,8 @@ pub struct Board {
     version: watch::Sender<u64>,
     /// Of the engine as a whole.
     pub figures: Figures,
+    /// The past of the monitors that pages show.
+    pub histories: Histories,
 }
 
 #[derive(Debug, Default)]
@@ -191,6 +194,17 @@ impl Board {
     /// What `read` makes of all monitors in the order of their keys, without copying them. Changes wait meanwhile.
     pub fn with_views<T>(&self, read: impl FnOnce(btree_map::Values<'_, String, View>) -> T) -> T {
         self.read(|content| read(content.by_key.values()))
+    }
+
+    /// The monitors that a page shows, by key.
+    pub fn views_of(&self, page: &PagePlan) -> BTreeMap<String, View> {
+        self.read(|content| {
+            let keys = page.components().map(|component| &component.key);
+            let views = keys.filter_map(|key| content.by_key.get_key_value(key));
+            views
+                .map(|(key, view)| (key.clone(), view.clone()))
+                .collect()
+        })
     }
 
     /// One monitor.

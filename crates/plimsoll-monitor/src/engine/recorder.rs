@@ -162,7 +162,11 @@ impl Recorder {
         };
         let writer = self.0.writer;
         let batch = Some(BatchNumber { writer, number });
-        store.record_once(org, batch, changes).await
+        let histories = &self.0.board.histories;
+        let writing = histories.writing_changes(&changes);
+        let outcome = store.record_once(org, batch, changes).await;
+        histories.written(writing, outcome.is_ok());
+        outcome
     }
 
     fn next_number(&self) -> i64 {

@@ -228,6 +228,7 @@ impl Supervisor {
             sources: Vec::new(),
             base: plan.clone(),
         };
+        supervisor.board.histories.follow();
         let last = supervisor.store.last_alive(org).await?;
         supervisor.load(plan).await?;
         supervisor.come_back(last).await?;
@@ -302,9 +303,7 @@ impl Supervisor {
     /// Leaves nothing behind.
     async fn shut_down(mut self, recording: task::JoinHandle<()>) {
         let to = (self.org, &*self.store);
-        self.batch
-            .finish(to, &self.board.figures, &self.notice)
-            .await;
+        self.batch.finish(to, &self.board, &self.notice).await;
         self.recorder.close();
         let at = self.moment().wall;
         let rest = async {
@@ -473,7 +472,7 @@ impl Supervisor {
     async fn hand_over(&mut self, now: Instant) {
         let to = (self.org, &*self.store);
         self.batch
-            .hand_over(now, to, &self.board.figures, &self.notice)
+            .hand_over(now, to, &self.board, &self.notice)
             .await;
     }
 

@@ -6,7 +6,7 @@ use plimsoll_model::{Phase, Phases};
 
 use crate::detect;
 use crate::detect::status::{Health, Status};
-use crate::detect::uptime::HealthAt;
+use crate::detect::uptime::{HealthAt, Span};
 use crate::probe::reading::{CheckResult, Judged};
 use crate::store::outbox::NewNotice;
 use crate::store::sketch::Sketch;
@@ -485,6 +485,26 @@ pub struct MonitorHistory {
     pub health: Vec<HealthAt>,
     /// Its results by hour, ascending; `None` while the database of results is away.
     pub hours: Option<Vec<Rollup>>,
+}
+
+impl MonitorHistory {
+    /// The health from the last change before `from` on, until before `to`.
+    pub fn health_within(&self, (from, to): Span) -> &[HealthAt] {
+        let before = self.health.partition_point(|change| change.at < from);
+        let end = self.health.partition_point(|change| change.at < to);
+        self.health
+            .get(before.saturating_sub(1)..end)
+            .unwrap_or_default()
+    }
+
+    /// The hours from the one that `from` is in until before `to`; none while the database of results is away.
+    pub fn hours_within(&self, (from, to): Span) -> &[Rollup] {
+        let hours = self.hours.as_deref().unwrap_or_default();
+        let first = from.floor(Resolution::Hour.millis());
+        let begin = hours.partition_point(|hour| hour.start < first);
+        let end = hours.partition_point(|hour| hour.start < to);
+        hours.get(begin..end).unwrap_or_default()
+    }
 }
 
 /// How long data is kept.

@@ -68,14 +68,14 @@ fn page_with(more: &str) -> (PagePlan, BTreeMap<String, View>) {
     (page, views.collect())
 }
 
-fn health(list: &[(&str, Health)]) -> MonitorHistory {
+fn health(list: &[(&str, Health)]) -> Arc<MonitorHistory> {
     let changes = list
         .iter()
         .map(|(text, health)| HealthAt::new(at(text), *health));
-    MonitorHistory {
+    Arc::new(MonitorHistory {
         health: changes.collect(),
         hours: Some(Vec::new()),
-    }
+    })
 }
 
 fn of_first(list: &[(&str, Health)]) -> Component {
@@ -183,7 +183,7 @@ fn maintenance_is_neither_downtime_nor_an_incident() {
             reason: Some("10.0.0.1 refused".to_owned()),
         };
         let rows = Rows {
-            incidents: vec![(incident, Vec::new())],
+            incidents: [(incident, Vec::new())].into(),
             ..Rows::default()
         };
         Snapshot::from_rows(&plan, &views, &rows, at(NOW)).incidents

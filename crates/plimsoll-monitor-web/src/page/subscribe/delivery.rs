@@ -1,6 +1,6 @@
 //! Sends what waits for subscribers, several at a time.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -167,7 +167,7 @@ impl UpdateDelivery<'_> {
         let number = |prefix| id.strip_prefix(prefix)?.parse::<i64>().ok();
         if let Some(number) = number('m') {
             let found = self.store.incident(self.org, IncidentId(number)).await?;
-            rows.incidents.extend(found);
+            rows.incidents = found.into_iter().collect();
         } else if let Some(number) = number('d') {
             let found = self
                 .store
@@ -175,8 +175,7 @@ impl UpdateDelivery<'_> {
                 .await?;
             rows.declared.extend(found);
         }
-        let views = self.board.views().into_iter();
-        let views: BTreeMap<_, _> = views.map(|view| (view.plan.key.clone(), view)).collect();
+        let views = self.board.views_of(page);
         Ok(incidents_of(page, &views, &rows, now).into_iter().next())
     }
 }

@@ -3,7 +3,7 @@
 //! The outbox itself has the updates that were written, so a process that is killed at any moment sends each update after its
 //! restart, and writes none twice.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -99,21 +99,16 @@ impl Publisher {
         let since = now.minus(FRESH);
         let (store, org) = (&self.store, self.org);
         let rows = Rows {
-            incidents: store.timelines(org, since, MOST_INCIDENTS).await?,
+            incidents: store.timelines(org, since, MOST_INCIDENTS).await?.into(),
             declared: store.declared(org, since, None, MOST_INCIDENTS).await?,
             ..Rows::default()
         };
-        let views = self.board.views();
-        let views: BTreeMap<_, _> = views
-            .into_iter()
-            .map(|view| (view.plan.key.clone(), view))
-            .collect();
         if self.written.len() > MOST_KNOWN {
             self.written.clear();
         }
         let mut notices = Vec::new();
         for page in &*self.board.pages() {
-            let incidents = incidents_of(page, &views, &rows, now);
+            let incidents = incidents_of(page, &self.board.views_of(page), &rows, now);
             let of_page = subscribers.iter().filter(|(_, it)| it.page == page.slug);
             for (id, subscriber) in of_page {
                 let of_interest = incidents

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::board::Figures;
+use crate::engine::board::{Board, Figures};
 use crate::store::{OrgId, ResultRow, Store};
 
 /// Results wait at most this long for others before the store gets them, and at most so many.
@@ -35,11 +35,11 @@ impl Batch {
     pub(super) async fn finish(
         &mut self,
         (org, store): (OrgId, &dyn Store),
-        figures: &Figures,
+        board: &Board,
         notice: &Arc<dyn Fn(&str) + Send + Sync>,
     ) {
         if !self.rows.is_empty() {
-            self.append((org, store), figures, notice).await;
+            self.append((org, store), board, notice).await;
         }
     }
 
@@ -48,28 +48,31 @@ impl Batch {
         &mut self,
         now: Instant,
         to: (OrgId, &dyn Store),
-        figures: &Figures,
+        board: &Board,
         notice: &Arc<dyn Fn(&str) + Send + Sync>,
     ) {
         let has_waited = self.due().is_some_and(|due| now >= due);
         if !self.rows.is_empty() && (has_waited || self.rows.len() >= MOST_ROWS) {
-            self.append(to, figures, notice).await;
+            self.append(to, board, notice).await;
         }
     }
 
     async fn append(
         &mut self,
         (org, store): (OrgId, &dyn Store),
-        figures: &Figures,
+        board: &Board,
         notice: &Arc<dyn Fn(&str) + Send + Sync>,
     ) {
         self.since = None;
         let rows = std::mem::take(&mut self.rows);
         let count = rows.len() as u64;
-        match store.append(org, rows).await {
+        let writing = board.histories.writing_results(&rows);
+        let outcome = store.append(org, rows).await;
+        board.histories.written(writing, outcome.is_ok());
+        match outcome {
             Ok(()) => self.was_refused = false,
             Err(error) => {
-                Figures::add(&figures.lost, count);
+                Figures::add(&board.figures.lost, count);
                 if !std::mem::replace(&mut self.was_refused, true) {
                     notice(&format!(
                         "the store takes no results: {error}; those that come until it does are lost"

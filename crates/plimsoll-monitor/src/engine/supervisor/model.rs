@@ -22,6 +22,7 @@ use crate::detect::status::Status;
 use crate::detect::uptime::{HealthAt, uptime};
 use crate::engine::clock::tests::Clocks;
 use crate::engine::command::{HeartbeatSignal, PushedResult, RemoteResult};
+use crate::engine::histories::Since;
 use crate::engine::supervisor::Supervisor;
 use crate::probe::reading::CheckResult;
 use crate::store::{
@@ -217,8 +218,11 @@ impl Life {
         let store = Arc::clone(&self.store);
         let engine = self.engine();
         block_on(async {
+            let to = (engine.org, &*store as &dyn Store);
+            engine.batch.finish(to, &engine.board, &engine.notice).await;
             engine.recorder.drain(engine.org, &*store).await.unwrap();
             engine.mark_alive().await;
+            compare_histories(engine, &*store).await;
         });
     }
 
@@ -431,6 +435,26 @@ async fn maintain(
 }
 
 /// The changes of health, and the time probed and down.
+/// Fails unless pages are shown what the store has.
+async fn compare_histories(engine: &Supervisor, store: &SqliteStore) {
+    let now = engine.moment().wall;
+    // The clock may have been set back.
+    let end = now.plus(Duration::from_hours(24 * 400));
+    let monitors: Vec<_> = engine.live.keys().copied().collect();
+    let since = Since {
+        health: now.minus(Duration::from_hours(24 * 90)),
+        hours: now.minus(Duration::from_hours(24)),
+    };
+    let (org, histories) = (engine.org, &engine.board.histories);
+    let shown = histories.read((org, store), &monitors, since, now).await;
+    let stored = store.histories(org, monitors, since.health, since.hours, end);
+    for (shown, stored) in shown.unwrap().iter().zip(stored.await.unwrap()) {
+        assert_eq!(shown.health_within((since.health, end)), stored.health);
+        let hours = shown.hours_within((since.hours, end));
+        assert_eq!(Some(hours), stored.hours.as_deref());
+    }
+}
+
 async fn health_of(store: &dyn Store, org: OrgId, id: MonitorId) -> (String, (u64, u64)) {
     let (from, to) = (Timestamp(0), Timestamp(2_000_000_000_000));
     let changes = store.health(org, id, from, to).await.unwrap();

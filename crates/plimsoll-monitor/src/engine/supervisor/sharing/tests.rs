@@ -128,8 +128,8 @@ impl World {
                 .drain(engine.org, &*self.store)
                 .await
                 .unwrap();
-            let (figures, notice) = (&engine.board.figures, &engine.notice);
-            engine.batch.finish(to, figures, notice).await;
+            let (board, notice) = (&engine.board, &engine.notice);
+            engine.batch.finish(to, board, notice).await;
             self.store.flush().await.unwrap();
         });
     }

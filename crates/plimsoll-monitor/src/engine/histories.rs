@@ -1,0 +1,453 @@
+//! The past of monitors as status pages show it, with their incidents, kept in memory: read from the store once, and moved by what
+//! the engine writes.
+//!
+//! Only the process that judges the results of an organisation keeps any, since nobody else writes them while it does; a new
+//! one begins without. Results are added to the hour that they are in. A monitor whose health is recorded, or whose results come
+//! late or twice, is read again: that is rare, and the store alone knows what comes of it. So are the incidents after one has
+//! changed.
+//!
+//! What another program writes into a shared store, such as the import of a history, is seen once a history is [`KEPT_FOR`] old.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::store::{
+    Change, Incident, IncidentEvent, MonitorHistory, MonitorId, OrgId, Resolution, ResultRow,
+    Rollup, Store, StoreError,
+};
+use crate::time::Timestamp;
+
+/// A history is read again after so long.
+const KEPT_FOR: Duration = Duration::from_hours(1);
+
+/// More is read than was asked for, so that pages of all time zones find what one of them had read.
+const EARLIER_HEALTH: Duration = Duration::from_hours(48);
+const EARLIER_HOURS: Duration = Duration::from_hours(1);
+
+/// Hours of a monitor; those before are let go.
+const MOST_HOURS: usize = 30;
+
+/// A result that is older than the last one by more has the monitor read again: the store may have deleted others of its time.
+const LATE: Duration = Duration::from_mins(10);
+
+/// Pages of so many time zones keep their incidents.
+const MOST_MIDNIGHTS: usize = 8;
+
+/// To the end of all that is there, also where the clock was set back.
+const TO_THE_END: Duration = Duration::from_hours(10 * 366 * 24);
+
+/// The histories of an organisation's monitors.
+#[derive(Debug, Default)]
+pub struct Histories {
+    kept: Mutex<Kept>,
+    /// Held by the one that reads the store.
+    reading: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// Whether all that is written is noted here.
+    is_followed: bool,
+    by_monitor: HashMap<MonitorId, Entry>,
+    /// Whose results and whose health are handed to the store at the moment.
+    in_writing: [HashSet<MonitorId>; 2],
+    incidents: KeptIncidents,
+}
+
+/// Incidents with their timelines.
+pub type Timelines = Arc<[(Incident, Vec<IncidentEvent>)]>;
+
+/// The incidents of pages, of which each time zone has those since another midnight.
+#[derive(Debug, Default)]
+struct KeptIncidents {
+    /// Since when, when they were read, and at most how many.
+    known: Vec<(Timestamp, Timestamp, usize, Timelines)>,
+    /// How often some were handed to the store.
+    writes: u64,
+    are_in_writing: bool,
+}
+
+impl KeptIncidents {
+    fn find(&self, since: Timestamp, limit: usize, now: Timestamp) -> Option<Timelines> {
+        let found = self.known.iter().find(|(from, read, most, _)| {
+            let is_fresh = *read <= now && now.since(*read) < KEPT_FOR;
+            *from == since && *most == limit && is_fresh
+        });
+        found.map(|(.., timelines)| Arc::clone(timelines))
+    }
+}
+
+/// One monitor.
+#[derive(Debug, Default)]
+struct Entry {
+    /// What is there; absent if the store has to be read.
+    known: Option<Known>,
+    /// The date of the last result of each region that was noted here.
+    last: Vec<(u16, Timestamp)>,
+    /// Whether it is being read, and nothing was written since that began.
+    is_being_read: bool,
+    /// When it was last wanted.
+    wanted: Timestamp,
+}
+
+#[derive(Debug)]
+struct Known {
+    history: Arc<MonitorHistory>,
+    /// How far it reaches back.
+    since: Since,
+    read: Timestamp,
+}
+
+impl Known {
+    fn has(&self, wanted: Since, now: Timestamp) -> bool {
+        self.since.health <= wanted.health
+            && self.since.hours <= wanted.hours.floor(Resolution::Hour.millis())
+            && self.read <= now
+            && now.since(self.read) < KEPT_FOR
+    }
+
+    /// Adds a result to its hour.
+    fn add(&mut self, row: &ResultRow) {
+        let start = row.at.floor(Resolution::Hour.millis());
+        if start < self.since.hours {
+            return;
+        }
+        let history = Arc::make_mut(&mut self.history);
+        let hours = history.hours.get_or_insert_default();
+        let position = hours.partition_point(|hour| hour.start < start);
+        if hours.get(position).is_none_or(|hour| hour.start != start) {
+            hours.insert(position, Rollup::at(start));
+        }
+        hours[position].add(row);
+        if hours.len() > MOST_HOURS {
+            let gone = hours.remove(0);
+            self.since.hours = Timestamp(gone.start.0 + Resolution::Hour.millis());
+        }
+    }
+}
+
+/// From when on a history is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Since {
+    /// The health, with the last change before.
+    pub health: Timestamp,
+    /// The results by hour, with the hour that it is in.
+    pub hours: Timestamp,
+}
+
+/// What is being handed to the store; when that is done, it goes to [`Histories::written`].
+#[derive(Debug)]
+pub(super) struct Writing {
+    part: Part,
+    /// Results of monitors that are kept.
+    rows: Vec<ResultRow>,
+    /// Monitors whose health may be another one then; absent for all of them.
+    changed: Option<Vec<MonitorId>>,
+    /// Whether incidents may be others then.
+    has_incidents: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    Results,
+    Changes,
+}
+
+impl Histories {
+    /// Notes that from now on this process writes all results and changes of the organisation, and tells of each.
+    pub(super) fn follow(&self) {
+        self.lock().is_followed = true;
+    }
+
+    /// Notes results before the store gets them.
+    pub(super) fn writing_results(&self, rows: &[ResultRow]) -> Writing {
+        let mut kept = self.lock();
+        let mut of_kept = Vec::new();
+        for row in rows {
+            kept.in_writing[Part::Results as usize].insert(row.monitor);
+            let Some(entry) = kept.by_monitor.get_mut(&row.monitor) else {
+                continue;
+            };
+            entry.is_being_read = false;
+            of_kept.push(ResultRow {
+                detail: None,
+                ..row.clone()
+            });
+        }
+        Writing {
+            part: Part::Results,
+            rows: of_kept,
+            changed: Some(Vec::new()),
+            has_incidents: false,
+        }
+    }
+
+    /// Notes changes before the store gets them.
+    pub(super) fn writing_changes(&self, changes: &[Change]) -> Writing {
+        let mut kept = self.lock();
+        let is_gap = |change: &Change| matches!(change, Change::Gap { .. });
+        let changed = (!changes.iter().any(is_gap)).then(|| {
+            let changes = changes.iter().filter(|change| has_health(change));
+            changes.filter_map(Change::monitor).collect::<Vec<_>>()
+        });
+        match &changed {
+            Some(monitors) => {
+                for monitor in monitors {
+                    if let Some(entry) = kept.by_monitor.get_mut(monitor) {
+                        entry.is_being_read = false;
+                    }
+                }
+                kept.in_writing[Part::Changes as usize].extend(monitors);
+            }
+            None => {
+                let Kept {
+                    by_monitor,
+                    in_writing,
+                    ..
+                } = &mut *kept;
+                for (monitor, entry) in by_monitor {
+                    entry.is_being_read = false;
+                    in_writing[Part::Changes as usize].insert(*monitor);
+                }
+            }
+        }
+        let has_incidents = changes.iter().any(has_incident);
+        if has_incidents {
+            kept.incidents.writes += 1;
+            kept.incidents.are_in_writing = true;
+        }
+        Writing {
+            part: Part::Changes,
+            rows: Vec::new(),
+            changed,
+            has_incidents,
+        }
+    }
+
+    /// Notes what became of it.
+    ///
+    /// - `is_taken`: whether the store took all of it. Otherwise it may have taken any part.
+    pub(super) fn written(&self, writing: Writing, is_taken: bool) {
+        let mut kept = self.lock();
+        kept.in_writing[writing.part as usize].clear();
+        for row in &writing.rows {
+            let Some(entry) = kept.by_monitor.get_mut(&row.monitor) else {
+                continue;
+            };
+            let is_next = entry.note(row);
+            match &mut entry.known {
+                Some(known) if is_taken && is_next => known.add(row),
+                known => *known = None,
+            }
+        }
+        if writing.has_incidents {
+            kept.incidents.known.clear();
+            kept.incidents.are_in_writing = false;
+        }
+        match writing.changed {
+            None => kept.by_monitor.values_mut().for_each(Entry::forget),
+            Some(monitors) => {
+                for monitor in monitors {
+                    kept.by_monitor.get_mut(&monitor).map(Entry::forget);
+                }
+            }
+        }
+    }
+
+    /// The histories of monitors, in their order. They may reach back further than `wanted`, and have results and changes that
+    /// are dated later than `now`: see [`MonitorHistory::health_within`].
+    pub async fn read(
+        &self,
+        (org, store): (OrgId, &dyn Store),
+        monitors: &[MonitorId],
+        wanted: Since,
+        now: Timestamp,
+    ) -> Result<Vec<Arc<MonitorHistory>>, StoreError> {
+        if !self.lock().is_followed {
+            let Since { health, hours } = wanted;
+            let until = now.plus(Duration::from_millis(1));
+            let read = store.histories(org, monitors.to_vec(), health, hours, until);
+            return Ok(read.await?.into_iter().map(Arc::new).collect());
+        }
+        let known = self.lock().all(monitors, wanted, now);
+        if let Some(all) = known {
+            return Ok(all);
+        }
+        let _reading = self.reading.lock().await;
+        let (mut found, missing) = self.lock().begin(monitors, wanted, now);
+        if !missing.is_empty() {
+            let earlier = wanted.hours.minus(EARLIER_HOURS);
+            let since = Since {
+                health: wanted.health.minus(EARLIER_HEALTH),
+                hours: earlier.floor(Resolution::Hour.millis()),
+            };
+            let until = now.plus(TO_THE_END);
+            let read = store.histories(org, missing.clone(), since.health, since.hours, until);
+            let read = missing.into_iter().zip(read.await?);
+            let mut kept = self.lock();
+            for (monitor, history) in read {
+                let history = Arc::new(history);
+                kept.keep(monitor, &history, since, now);
+                found.insert(monitor, history);
+            }
+        }
+        let history_of = |monitor| found.get(monitor).cloned().unwrap_or_default();
+        Ok(monitors.iter().map(history_of).collect())
+    }
+
+    /// Incidents with their timelines, as of [`Store::timelines`].
+    pub async fn timelines(
+        &self,
+        (org, store): (OrgId, &dyn Store),
+        since: Timestamp,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<Timelines, StoreError> {
+        let (is_free, writes) = {
+            let kept = self.lock();
+            if let Some(known) = kept.incidents.find(since, limit, now) {
+                return Ok(known);
+            }
+            let is_free = kept.is_followed && !kept.incidents.are_in_writing;
+            (is_free, kept.incidents.writes)
+        };
+        let read: Timelines = store.timelines(org, since, limit).await?.into();
+        let incidents = &mut self.lock().incidents;
+        if is_free && incidents.writes == writes {
+            incidents.known.retain(|(from, ..)| *from != since);
+            incidents.known.truncate(MOST_MIDNIGHTS - 1);
+            let read = Arc::clone(&read);
+            incidents.known.insert(0, (since, now, limit, read));
+        }
+        Ok(read)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn one(
+        &mut self,
+        monitor: MonitorId,
+        wanted: Since,
+        now: Timestamp,
+    ) -> Option<Arc<MonitorHistory>> {
+        let entry = self.by_monitor.get_mut(&monitor)?;
+        entry.wanted = now;
+        let known = entry.known.as_ref()?;
+        known.has(wanted, now).then(|| Arc::clone(&known.history))
+    }
+
+    /// All of them, if none has to be read.
+    fn all(
+        &mut self,
+        monitors: &[MonitorId],
+        wanted: Since,
+        now: Timestamp,
+    ) -> Option<Vec<Arc<MonitorHistory>>> {
+        let known = monitors
+            .iter()
+            .map(|monitor| self.one(*monitor, wanted, now));
+        known.collect()
+    }
+
+    /// Those that are known, and those that are to be read, which are marked so.
+    fn begin(
+        &mut self,
+        monitors: &[MonitorId],
+        wanted: Since,
+        now: Timestamp,
+    ) -> (HashMap<MonitorId, Arc<MonitorHistory>>, Vec<MonitorId>) {
+        // Those of pages that nobody reads any more.
+        self.by_monitor
+            .retain(|_, entry| entry.is_being_read || now.since(entry.wanted) < KEPT_FOR);
+        let (mut found, mut missing) = (HashMap::new(), Vec::new());
+        for monitor in monitors {
+            if let Some(known) = self.one(*monitor, wanted, now) {
+                found.insert(*monitor, known);
+                continue;
+            }
+            let is_free = !self.in_writing.iter().any(|all| all.contains(monitor));
+            let entry = self.by_monitor.entry(*monitor).or_default();
+            (entry.is_being_read, entry.wanted) = (is_free, now);
+            missing.push(*monitor);
+        }
+        (found, missing)
+    }
+
+    fn keep(
+        &mut self,
+        monitor: MonitorId,
+        history: &Arc<MonitorHistory>,
+        since: Since,
+        now: Timestamp,
+    ) {
+        let Some(entry) = self.by_monitor.get_mut(&monitor) else {
+            return;
+        };
+        let is_whole = std::mem::take(&mut entry.is_being_read) && history.hours.is_some();
+        entry.known = is_whole.then(|| Known {
+            history: Arc::clone(history),
+            since,
+            read: now,
+        });
+    }
+}
+
+impl Entry {
+    /// Notes the date of a result; false if it is late, or may have come before.
+    fn note(&mut self, row: &ResultRow) -> bool {
+        let newest = self.last.iter().map(|(_, at)| *at).max();
+        let is_late = newest.is_some_and(|newest| row.at < newest.minus(LATE));
+        let last = self
+            .last
+            .iter_mut()
+            .find(|(region, _)| *region == row.region);
+        match last {
+            Some((_, last)) => {
+                let is_next = row.at > *last;
+                *last = row.at.max(*last);
+                is_next && !is_late
+            }
+            // What was read may have it.
+            None => {
+                self.last.push((row.region, row.at));
+                false
+            }
+        }
+    }
+
+    fn forget(&mut self) {
+        self.known = None;
+    }
+}
+
+/// Whether a change is one of incidents or of their timelines.
+fn has_incident(change: &Change) -> bool {
+    match change {
+        Change::Opened { .. } | Change::Event { .. } | Change::Resolved { .. } => true,
+        Change::Health { .. }
+        | Change::SetBack { .. }
+        | Change::Gap { .. }
+        | Change::Notices { .. }
+        | Change::Memory { .. } => false,
+    }
+}
+
+/// Whether a change is one of health, as histories have it.
+fn has_health(change: &Change) -> bool {
+    match change {
+        Change::Health { .. }
+        | Change::Opened { .. }
+        | Change::Resolved { .. }
+        | Change::SetBack { .. }
+        | Change::Gap { .. } => true,
+        Change::Event { .. } | Change::Notices { .. } | Change::Memory { .. } => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;
