@@ -50,9 +50,22 @@ struct Kept {
     /// Whether all that is written is noted here.
     is_followed: bool,
     by_monitor: HashMap<MonitorId, Entry>,
-    /// Whose results and whose health are handed to the store at the moment.
-    in_writing: [HashSet<MonitorId>; 2],
+    /// Whose results are handed to the store at the moment, and whose health.
+    in_writing: [InWriting; 2],
     incidents: KeptIncidents,
+}
+
+#[derive(Debug, Default)]
+struct InWriting {
+    monitors: HashSet<MonitorId>,
+    /// A gap is one of all monitors.
+    are_all: bool,
+}
+
+impl InWriting {
+    fn has(&self, monitor: MonitorId) -> bool {
+        self.are_all || self.monitors.contains(&monitor)
+    }
 }
 
 /// Incidents with their timelines.
@@ -61,21 +74,31 @@ pub type Timelines = Arc<[(Incident, Vec<IncidentEvent>)]>;
 /// The incidents of pages, of which each time zone has those since another midnight.
 #[derive(Debug, Default)]
 struct KeptIncidents {
-    /// Since when, when they were read, and at most how many.
-    known: Vec<(Timestamp, Timestamp, usize, Timelines)>,
+    known: Vec<KnownIncidents>,
     /// How often some were handed to the store.
     writes: u64,
     are_in_writing: bool,
 }
 
+#[derive(Debug)]
+struct KnownIncidents {
+    since: Timestamp,
+    limit: usize,
+    timelines: Timelines,
+    read: Timestamp,
+}
+
 impl KeptIncidents {
     fn find(&self, since: Timestamp, limit: usize, now: Timestamp) -> Option<Timelines> {
-        let found = self.known.iter().find(|(from, read, most, _)| {
-            let is_fresh = *read <= now && now.since(*read) < KEPT_FOR;
-            *from == since && *most == limit && is_fresh
-        });
-        found.map(|(.., timelines)| Arc::clone(timelines))
+        let mut known = self.known.iter();
+        let found = known.find(|it| it.since == since && it.limit == limit && is_new(it.read, now));
+        found.map(|it| Arc::clone(&it.timelines))
     }
+}
+
+/// Whether what was read then needs not be read again for its age.
+fn is_new(read: Timestamp, now: Timestamp) -> bool {
+    read <= now && now.since(read) < KEPT_FOR
 }
 
 /// One monitor.
@@ -103,8 +126,7 @@ impl Known {
     fn has(&self, wanted: Since, now: Timestamp) -> bool {
         self.since.health <= wanted.health
             && self.since.hours <= wanted.hours.floor(Resolution::Hour.millis())
-            && self.read <= now
-            && now.since(self.read) < KEPT_FOR
+            && is_new(self.read, now)
     }
 
     /// Adds a result to its hour.
@@ -165,15 +187,13 @@ impl Histories {
         let mut kept = self.lock();
         let mut of_kept = Vec::new();
         for row in rows {
-            kept.in_writing[Part::Results as usize].insert(row.monitor);
+            let in_writing = &mut kept.in_writing[Part::Results as usize];
+            in_writing.monitors.insert(row.monitor);
             let Some(entry) = kept.by_monitor.get_mut(&row.monitor) else {
                 continue;
             };
             entry.is_being_read = false;
-            of_kept.push(ResultRow {
-                detail: None,
-                ..row.clone()
-            });
+            of_kept.push(row.without_detail());
         }
         Writing {
             part: Part::Results,
@@ -191,27 +211,12 @@ impl Histories {
             let changes = changes.iter().filter(|change| has_health(change));
             changes.filter_map(Change::monitor).collect::<Vec<_>>()
         });
+        let in_writing = &mut kept.in_writing[Part::Changes as usize];
         match &changed {
-            Some(monitors) => {
-                for monitor in monitors {
-                    if let Some(entry) = kept.by_monitor.get_mut(monitor) {
-                        entry.is_being_read = false;
-                    }
-                }
-                kept.in_writing[Part::Changes as usize].extend(monitors);
-            }
-            None => {
-                let Kept {
-                    by_monitor,
-                    in_writing,
-                    ..
-                } = &mut *kept;
-                for (monitor, entry) in by_monitor {
-                    entry.is_being_read = false;
-                    in_writing[Part::Changes as usize].insert(*monitor);
-                }
-            }
+            Some(monitors) => in_writing.monitors.extend(monitors),
+            None => in_writing.are_all = true,
         }
+        kept.interrupt_reading(changed.as_deref());
         let has_incidents = changes.iter().any(has_incident);
         if has_incidents {
             kept.incidents.writes += 1;
@@ -230,7 +235,9 @@ impl Histories {
     /// - `is_taken`: whether the store took all of it. Otherwise it may have taken any part.
     pub(super) fn written(&self, writing: Writing, is_taken: bool) {
         let mut kept = self.lock();
-        kept.in_writing[writing.part as usize].clear();
+        let in_writing = &mut kept.in_writing[writing.part as usize];
+        in_writing.monitors.clear();
+        in_writing.are_all = false;
         for row in &writing.rows {
             let Some(entry) = kept.by_monitor.get_mut(&row.monitor) else {
                 continue;
@@ -315,10 +322,15 @@ impl Histories {
         let read: Timelines = store.timelines(org, since, limit).await?.into();
         let incidents = &mut self.lock().incidents;
         if is_free && incidents.writes == writes {
-            incidents.known.retain(|(from, ..)| *from != since);
+            incidents.known.retain(|known| known.since != since);
             incidents.known.truncate(MOST_MIDNIGHTS - 1);
-            let read = Arc::clone(&read);
-            incidents.known.insert(0, (since, now, limit, read));
+            let known = KnownIncidents {
+                since,
+                limit,
+                timelines: Arc::clone(&read),
+                read: now,
+            };
+            incidents.known.insert(0, known);
         }
         Ok(read)
     }
@@ -329,6 +341,21 @@ impl Histories {
 }
 
 impl Kept {
+    /// Has what is being read of monitors, or of all, not be kept.
+    fn interrupt_reading(&mut self, monitors: Option<&[MonitorId]>) {
+        let entries = &mut self.by_monitor;
+        match monitors {
+            None => entries.values_mut().for_each(|it| it.is_being_read = false),
+            Some(monitors) => {
+                for monitor in monitors {
+                    if let Some(entry) = entries.get_mut(monitor) {
+                        entry.is_being_read = false;
+                    }
+                }
+            }
+        }
+    }
+
     fn one(
         &mut self,
         monitor: MonitorId,
@@ -370,7 +397,7 @@ impl Kept {
                 found.insert(*monitor, known);
                 continue;
             }
-            let is_free = !self.in_writing.iter().any(|all| all.contains(monitor));
+            let is_free = !self.in_writing.iter().any(|it| it.has(*monitor));
             let entry = self.by_monitor.entry(*monitor).or_default();
             (entry.is_being_read, entry.wanted) = (is_free, now);
             missing.push(*monitor);

@@ -155,6 +155,15 @@ impl ResultRow {
         }
     }
 
+    /// The same without details.
+    #[must_use]
+    pub fn without_detail(&self) -> Self {
+        Self {
+            detail: None,
+            ..*self
+        }
+    }
+
     /// The stored phases.
     pub fn phases(&self) -> Phases {
         let mut phases = Phases::default();

@@ -1,19 +1,23 @@
 //! Responses: prepared once and sent often, or made for one request.
 
+mod built;
+
 use std::fmt;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderName, HeaderValue, TRAILER, UPGRADE};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderName, HeaderValue, UPGRADE};
 use http::{HeaderMap, StatusCode};
 use http_body::Body;
 use plimsoll_wire::h1::ResponseWriter;
-use plimsoll_wire::http::{FieldClass, FieldList, announced_trailers, may_be_trailer};
+use plimsoll_wire::http::{FieldClass, FieldList};
 
 use crate::message::file::FilePart;
 use crate::message::verbatim::Verbatim;
+
+pub(crate) use self::built::Built;
 
 /// The response of an action.
 ///
@@ -26,22 +30,6 @@ pub struct Response(pub(crate) Kind);
 pub(crate) enum Kind {
     Prepared(Rc<Prepared>),
     Built(Box<Built>),
-}
-
-#[derive(Debug)]
-pub(crate) struct Built {
-    pub(crate) status: StatusCode,
-    /// The reason phrase that HTTP/1 writes in place of the standard one.
-    pub(crate) reason: Option<Box<str>>,
-    /// Fields that are sent as they are, before those of the map; see [`Built::spread`].
-    pub(crate) verbatim: Verbatim,
-    pub(crate) fields: HeaderMap,
-    /// The order and the case in which HTTP/1 writes fields, of those that are still there.
-    pub(crate) order: Option<Box<FieldList>>,
-    pub(crate) content: ResponseBody,
-    /// It is that of a server behind this one.
-    pub(crate) is_relayed: bool,
-    pub(crate) hand_over: Option<Box<HandOver>>,
 }
 
 /// Another path that is to respond, as a server behind this one wants it.
@@ -156,66 +144,6 @@ fn is_set_by_server(name: &[u8]) -> bool {
 /// Whether the field neither is one of the connection nor frames the content.
 fn is_end_to_end((name, _): (&[u8], &[u8])) -> bool {
     !is_set_by_server(name) && FieldClass::from_name(name) != FieldClass::ContentLength
-}
-
-impl Built {
-    /// Whether there is the date of an origin, so that the server adds none of its own (RFC 9110, section 6.6.1).
-    pub(crate) fn has_date(&self) -> bool {
-        self.fields.contains_key(DATE) || self.verbatim.has("date")
-    }
-
-    /// Has the `Trailer` field name only what may follow the content (RFC 9110, section 6.6.2); with no name left there is
-    /// none.
-    ///
-    /// - `may_follow`: whether trailers can follow content of that length.
-    pub(crate) fn announce_trailers(&mut self, may_follow: impl FnOnce(Option<u64>) -> bool) {
-        if !self.verbatim.has("trailer") && !self.fields.contains_key(TRAILER) {
-            return;
-        }
-        self.spread();
-        let have_room = match &self.content {
-            ResponseBody::Stream(body) => may_follow(body.size_hint().exact()),
-            _ => false,
-        };
-        let values = self.fields.get_all(TRAILER).iter();
-        let names = values.map(|value| announced_trailers(value.as_bytes(), may_be_trailer));
-        let names = names.filter(|names| have_room && !names.is_empty());
-        let names = names.filter_map(|names| HeaderValue::from_bytes(&names).ok());
-        let names: Vec<_> = names.collect();
-        self.fields.remove(TRAILER);
-        for names in names {
-            self.fields.append(TRAILER, names);
-        }
-    }
-
-    /// Moves the fields of the list into the map, to be changed; the list is then the order in which they are sent.
-    pub(crate) fn spread(&mut self) {
-        if self.verbatim.is_empty() {
-            return;
-        }
-        let list = std::mem::take(&mut self.verbatim).into_list();
-        self.order = Some(Box::new(list.clone()));
-        self.verbatim = list.into();
-        self.fields = self.take_fields();
-    }
-
-    /// All fields, those of the list before the others.
-    fn take_fields(&mut self) -> HeaderMap {
-        let others = std::mem::take(&mut self.fields);
-        if self.verbatim.is_empty() {
-            return others;
-        }
-        let mut fields = std::mem::take(&mut self.verbatim).into_list().into_map();
-        let mut current = None;
-        for (name, value) in others {
-            // A further value of a name comes without it.
-            current = name.or(current);
-            if let Some(name) = &current {
-                fields.append(name, value);
-            }
-        }
-        fields
-    }
 }
 
 /// A response as HTTP/2 and HTTP/3 send it, where other crates write the fields.

@@ -314,6 +314,21 @@ async fn what_is_written_while_it_is_read_is_read_again() {
 }
 
 #[tokio::test]
+async fn a_monitor_that_is_first_read_while_a_gap_is_written_is_read_again() {
+    let fixture = Fixture::new().await;
+    let gap = [Change::Gap {
+        from: BEGIN,
+        to: after(1),
+    }];
+    let writing = fixture.histories.writing_changes(&gap);
+    fixture.compare(since(after(1)), after(1)).await;
+    assert_eq!(fixture.kept(), 0);
+    fixture.histories.written(writing, true);
+    fixture.compare(since(after(1)), after(1)).await;
+    assert_eq!(fixture.kept(), 3);
+}
+
+#[tokio::test]
 async fn a_history_is_read_again_after_an_hour_and_let_go_when_nobody_wants_it() {
     let fixture = Fixture::new().await;
     fixture.compare(since(BEGIN), BEGIN).await;
