@@ -4,6 +4,8 @@
 
 mod configuration;
 
+mod database_probes;
+
 mod kafka_probes;
 mod mail_probes;
 
