@@ -80,8 +80,6 @@ pub struct Connection {
     pub phases: Phases,
     /// The other end of the transport: the target or the proxy; a unix socket has none.
     pub peer: Option<SocketAddr>,
-    /// This end of the transport.
-    pub local: Option<SocketAddr>,
     /// The protocol that the target chose by ALPN.
     pub alpn: Option<Vec<u8>>,
     /// Until when the addresses of the target or the proxy are valid, by the TTL of name servers; forever if none was
@@ -160,7 +158,6 @@ impl Connector {
                 stream: established.stream,
                 phases: progress.phases,
                 peer: established.peer,
-                local: established.local,
                 alpn: established.alpn,
                 valid_until: progress.valid_until,
             }),
@@ -262,7 +259,6 @@ impl Connector {
                 Transport {
                     stream: Stream::Unix(stream),
                     peer: None,
-                    local: None,
                 }
             }
             None => match self.plan.proxy(endpoint) {
@@ -270,13 +266,9 @@ impl Connector {
                 Some(proxy) => self.through(proxy, endpoint, progress).await?,
             },
         };
-        let Transport {
-            mut stream,
-            peer,
-            local,
-        } = transport;
+        let Transport { mut stream, peer } = transport;
         if let Some(header) = &self.plan.options.proxy_header {
-            let ends = local.zip(peer);
+            let ends = stream.local_addr().zip(peer);
             announce(*header, ends, &mut stream)
                 .await
                 .map_err(|error| Failure::from_io(Phase::Connect, &error))?;
@@ -286,7 +278,6 @@ impl Connector {
             return Ok(Established {
                 stream,
                 peer,
-                local,
                 alpn: None,
             });
         }
@@ -303,12 +294,7 @@ impl Connector {
             Stream::Tls(stream) => stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec),
             Stream::Tcp(_) | Stream::Unix(_) => None,
         };
-        Ok(Established {
-            stream,
-            peer,
-            local,
-            alpn,
-        })
+        Ok(Established { stream, peer, alpn })
     }
 
     async fn direct(
@@ -466,7 +452,6 @@ impl Connector {
             self.ipv6_won.set(Some(peer.is_ipv6()));
         }
         Ok(Transport {
-            local: stream.local_addr().ok(),
             peer: Some(peer),
             stream: Stream::Tcp(stream),
         })
@@ -492,13 +477,11 @@ impl fmt::Debug for Connector {
 struct Transport {
     stream: Stream,
     peer: Option<SocketAddr>,
-    local: Option<SocketAddr>,
 }
 
 struct Established {
     stream: Stream,
     peer: Option<SocketAddr>,
-    local: Option<SocketAddr>,
     alpn: Option<Vec<u8>>,
 }
 

@@ -41,6 +41,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
+use plimsoll_wire::block_on_local;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::Plan;
@@ -141,18 +142,8 @@ impl Monitor {
         let spawned = thread::Builder::new()
             .name("monitor".to_owned())
             .spawn(move || {
-                let runtime = tokio::runtime::Builder::new_current_thread()
-                    .enable_all()
-                    .build();
-                let runtime = match runtime {
-                    Ok(runtime) => runtime,
-                    Err(error) => {
-                        ready.send(Err(StartError::Thread(error))).ok();
-                        return;
-                    }
-                };
-                let local = tokio::task::LocalSet::new();
-                local.block_on(&runtime, async move {
+                let failed = ready.clone();
+                let ran = block_on_local(async move {
                     match supervisor::Supervisor::start(
                         plan, store, board, notice, beside, division,
                     )
@@ -167,6 +158,9 @@ impl Monitor {
                         }
                     }
                 });
+                if let Err(error) = ran {
+                    failed.send(Err(StartError::Thread(error))).ok();
+                }
             });
         let thread = spawned.map_err(StartError::Thread)?;
         let org = started.recv().map_err(|_| StoreError::Closed)??;

@@ -1,5 +1,16 @@
 //! The numbers by which a store knows what it keeps. They stay the same for ever.
 
+use std::collections::{HashMap, HashSet};
+
+use foldhash::fast::RandomState;
+
+/// By monitor. Hashes are quick ones, which are looked up some thirty times for each check; stores give the numbers out, so nobody
+/// can choose those that collide.
+pub(crate) type MonitorMap<V> = HashMap<MonitorId, V, RandomState>;
+
+/// The same without values.
+pub(crate) type MonitorSet = HashSet<MonitorId, RandomState>;
+
 /// The number of an organisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OrgId(pub i64);

@@ -38,12 +38,15 @@ pub mod free_port;
 
 mod background;
 
+mod local;
+
 pub mod network;
 
 pub use crate::background::{Background, BackgroundTask};
 pub use crate::clock::SystemClock;
 pub use crate::clock::alarm::Alarm;
 pub use crate::clock::timer_slack;
+pub use crate::local::block_on_local;
 pub use crate::process::memory::return_free_memory;
 pub use crate::process::{cores, cpu_time, descriptors};
 pub use crate::proxy_protocol::{ProxiedEnds, ProxyHeader, ProxyHeaderError, ProxyProtocol};

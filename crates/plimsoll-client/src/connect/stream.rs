@@ -28,12 +28,12 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// The other end of the transport; a unix socket has none.
-    pub fn peer_addr(&self) -> Option<SocketAddr> {
+    /// This end of the transport; a unix socket has none.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
         match self {
-            Self::Tcp(stream) => stream.peer_addr().ok(),
+            Self::Tcp(stream) => stream.local_addr().ok(),
             Self::Unix(_) => None,
-            Self::Tls(stream) => stream.get_ref().0.peer_addr(),
+            Self::Tls(stream) => stream.get_ref().0.local_addr(),
         }
     }
 }

@@ -8,6 +8,7 @@ mod exchange;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
@@ -21,7 +22,7 @@ use plimsoll_wire::http::Nominated;
 
 use super::pool::{Destination, SharedClock};
 use super::response_head::{Fields, ResponseHead};
-use crate::{Completed, Driven, Http2, Incomplete, ReadBuffer, Responses, Stream};
+use crate::{Completed, Connection, Driven, Http2, Incomplete, ReadBuffer, Responses, Stream};
 
 pub(super) use self::exchange::Http2Exchange;
 
@@ -30,6 +31,7 @@ pub(super) struct Http2Connection {
     state: RefCell<State>,
     driver: RefCell<Option<Waker>>,
     destination: Weak<Destination>,
+    peer: Option<SocketAddr>,
     /// Leases whose exchange has not begun.
     reserved: Cell<usize>,
     /// When it is old: names should be looked up again.
@@ -74,12 +76,13 @@ struct Slot {
 impl Http2Connection {
     /// Begins HTTP/2 on a stream and spawns the task that drives it.
     pub(super) fn open(
-        stream: Stream,
+        connection: Connection,
         destination: &Rc<Destination>,
         now: Instant,
         use_until: Instant,
     ) -> Rc<Self> {
-        let http = Http2::new(stream, destination.http2_settings(), now);
+        let peer = connection.peer;
+        let http = Http2::new(connection.stream, destination.http2_settings(), now);
         let connection = Rc::new(Self {
             state: RefCell::new(State {
                 http,
@@ -87,6 +90,7 @@ impl Http2Connection {
             }),
             driver: RefCell::default(),
             destination: Rc::downgrade(destination),
+            peer,
             reserved: Cell::new(0),
             use_until,
             idle_since: Cell::new(now),
@@ -157,6 +161,11 @@ impl Http2Connection {
             settling.push(context.waker().clone());
         }
         Poll::Pending
+    }
+
+    /// The other end; a unix socket has none.
+    pub(super) fn peer(&self) -> Option<SocketAddr> {
+        self.peer
     }
 
     pub(super) fn is_used(&self) -> bool {

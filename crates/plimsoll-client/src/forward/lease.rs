@@ -101,8 +101,9 @@ impl Lease {
     /// The address of the server or the proxy; a unix socket has none.
     pub fn peer(&self) -> Option<SocketAddr> {
         match &self.kind {
+            Kind::Http1(place) => place.connection()?.peer,
+            Kind::Http2(reservation) => reservation.connection().peer(),
             Kind::Http3(place) => Some(place.connection.http.peer()),
-            _ => self.with_stream(Stream::peer_addr),
         }
     }
 

@@ -371,14 +371,14 @@ impl Destination {
         attempt.succeed();
         let previous = self.is_multiplexed.replace(Some(is_multiplexed));
         let lease = if is_multiplexed {
-            let opened = Http2Connection::open(connection.stream, self, now, use_until);
+            let opened = Http2Connection::open(connection, self, now, use_until);
             self.multiplexed.borrow_mut().push(Rc::clone(&opened));
             opened
                 .is_free()
                 .then(|| Lease::http2(opened, Rc::clone(self), now))
         } else {
             let limits = self.core.options.limits;
-            let connection = Http1Connection::new(connection.stream, limits, now, use_until);
+            let connection = Http1Connection::new(connection, limits, now, use_until);
             Some(Lease::http1(self.place(Box::new(connection)), now))
         };
         if previous.is_none() {

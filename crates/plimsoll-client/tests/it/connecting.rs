@@ -65,7 +65,7 @@ fn an_address_needs_no_dns_and_a_clear_connection_no_tls() {
             .unwrap();
         assert_eq!(phases(&connection.phases), [Phase::Connect]);
         assert_eq!(connection.peer, Some(origin.address()));
-        assert!(connection.local.unwrap().ip().is_loopback());
+        assert!(connection.stream.local_addr().unwrap().ip().is_loopback());
         assert_eq!(connection.alpn, None);
         assert!(matches!(connection.stream, Stream::Tcp(_)));
         greet(&mut connection.stream).await;
@@ -130,7 +130,10 @@ fn a_unix_socket_stands_for_any_host() {
             .await
             .unwrap();
         assert_eq!(phases(&connection.phases), [Phase::Connect]);
-        assert_eq!((connection.peer, connection.local), (None, None));
+        assert_eq!(
+            (connection.peer, connection.stream.local_addr()),
+            (None, None)
+        );
         greet(&mut connection.stream).await;
     });
     assert_eq!(origin.requests(), 1);
@@ -176,7 +179,7 @@ fn the_source_address_is_used() {
         &origin.url("/"),
     )
     .unwrap();
-    assert_eq!(connection.local.unwrap().ip(), source);
+    assert_eq!(connection.stream.local_addr().unwrap().ip(), source);
 }
 
 #[test]

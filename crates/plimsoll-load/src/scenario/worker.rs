@@ -8,9 +8,9 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
 use plimsoll_model::{Clock as _, Stalls};
-use plimsoll_wire::SystemClock;
+use plimsoll_wire::{SystemClock, block_on_local};
 use tokio::sync::{mpsc, watch};
-use tokio::task::{JoinSet, LocalSet};
+use tokio::task::JoinSet;
 use tokio::time::{Instant as Alarm, interval_at, sleep_until};
 
 use crate::run::collector::Published;
@@ -82,18 +82,9 @@ pub(super) struct Worker {
 
 impl Worker {
     pub(super) fn run(self) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
         let reports = self.reports.clone();
-        let failed = match runtime {
-            Ok(runtime) => {
-                let local = LocalSet::new();
-                let result = runtime.block_on(local.run_until(self.work()));
-                // Tasks that are left, such as those of connections, end with their set.
-                drop(local);
-                result.err()
-            }
+        let failed = match block_on_local(self.work()) {
+            Ok(result) => result.err(),
             Err(error) => Some(ScenarioError::Runtime(error)),
         };
         if let Some(error) = failed {

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use plimsoll_wire::block_on_local;
 use tokio::task::JoinError;
 
 /// Why there is no answer.
@@ -23,15 +24,12 @@ pub(super) async fn apart<T, E, F>(
 where
     T: Send + 'static,
     E: Send + 'static,
-    F: Future<Output = Result<T, E>>,
+    F: Future<Output = Result<T, E>> + 'static,
 {
     let done = tokio::task::spawn_blocking(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(OutgoingError::Runtime)?;
-        let local = tokio::task::LocalSet::new();
-        let answered = local.block_on(&runtime, make());
+        // What is made here belongs to this thread, and need not be sent to another.
+        let answered = block_on_local(async move { make().await });
+        let answered = answered.map_err(OutgoingError::Runtime)?;
         answered.map_err(OutgoingError::Request)
     });
     done.await

@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use plimsoll_model::Clock;
-use plimsoll_wire::SystemClock;
+use plimsoll_wire::{SystemClock, block_on_local};
 use tokio::sync::{oneshot, watch};
 
 use crate::agent::{self, AgentOptions, CentreError, Link, LinkFuture, Reply};
@@ -62,13 +62,6 @@ impl Helper {
         let first = RUNS.fetch_add(1, Ordering::Relaxed) << 40;
         let own = Arc::clone(&share);
         let work = move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build();
-            let Ok(runtime) = runtime else {
-                report("cannot start to check a share of the monitors");
-                return;
-            };
             let options = AgentOptions {
                 fetch_every: LOOK,
                 send_every: SEND,
@@ -87,8 +80,10 @@ impl Helper {
                 ids: RefCell::default(),
                 held_back: RefCell::default(),
             });
-            let agent = agent::run(options, link, report, stopped);
-            tokio::task::LocalSet::new().block_on(&runtime, agent);
+            let failed = Arc::clone(&report);
+            if block_on_local(agent::run(options, link, report, stopped)).is_err() {
+                failed("cannot start to check a share of the monitors");
+            }
         };
         let thread = thread::Builder::new()
             .name("monitor-share".to_owned())

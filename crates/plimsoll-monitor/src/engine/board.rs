@@ -18,6 +18,7 @@ use crate::detect::status::Health;
 use crate::discovery::DiscoveryView;
 use crate::engine::composition::LeftOut;
 use crate::engine::histories::Histories;
+use crate::ids::MonitorMap;
 use crate::notify::oncall::OnCallPlan;
 use crate::notify::{AcknowledgePlan, EscalationPlan, NotifyPlan};
 use crate::probe::reading::CheckResult;
@@ -44,7 +45,7 @@ pub struct Board {
 #[derive(Debug, Default)]
 struct Content {
     by_key: BTreeMap<String, View>,
-    keys: HashMap<MonitorId, String>,
+    keys: MonitorMap<String>,
     dialect: Option<Dialect>,
     metrics: bool,
     ping_key: Option<Secret>,

@@ -8,10 +8,11 @@
 //!
 //! What another program writes into a shared store, such as the import of a history, is seen once a history is [`KEPT_FOR`] old.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::ids::{MonitorMap, MonitorSet};
 use crate::store::{
     Change, Incident, IncidentEvent, MonitorHistory, MonitorId, OrgId, Resolution, ResultRow,
     Rollup, Store, StoreError,
@@ -49,7 +50,7 @@ pub struct Histories {
 struct Kept {
     /// Whether all that is written is noted here.
     is_followed: bool,
-    by_monitor: HashMap<MonitorId, Entry>,
+    by_monitor: MonitorMap<Entry>,
     /// Whose results are handed to the store at the moment, and whose health.
     in_writing: [InWriting; 2],
     incidents: KeptIncidents,
@@ -57,7 +58,7 @@ struct Kept {
 
 #[derive(Debug, Default)]
 struct InWriting {
-    monitors: HashSet<MonitorId>,
+    monitors: MonitorSet,
     /// A gap is one of all monitors.
     are_all: bool,
 }

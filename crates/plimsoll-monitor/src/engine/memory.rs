@@ -34,31 +34,40 @@ pub(super) struct Recalled {
 
 /// All of it but the moment at which it is written.
 #[derive(Serialize)]
-struct Content<'a> {
+pub(super) struct Content<'a> {
     detector: &'a Detector,
     heartbeat: Option<&'a HeartbeatState>,
     silence: Option<(&'a str, i64, &'a str)>,
 }
 
-/// All of it but the moment at which it is written, as JSON: one text each time, as long as nothing changes. It is made and
-/// compared for every check.
-pub(super) fn content(
-    detector: &Detector,
-    heartbeat: Option<&HeartbeatState>,
-    silence: Option<&Silence>,
-) -> String {
-    let content = Content {
-        detector,
-        heartbeat,
-        silence: silence.map(|it| (it.key.as_str(), it.since.0, it.name.as_str())),
-    };
-    // Maps with names as keys, numbers and texts: nothing of it can be refused.
-    serde_json::to_string(&content).unwrap_or_default()
-}
+/// Bytes of memory in which the compact form of most fits.
+const COMPACT_BYTES: usize = 128;
 
-/// The text for the store.
-pub(super) fn text(content: &str, as_of: Moment) -> String {
-    format!("{{\"as_of\":{},\"content\":{content}}}", json!(as_of))
+impl<'a> Content<'a> {
+    pub(super) fn new(
+        detector: &'a Detector,
+        heartbeat: Option<&'a HeartbeatState>,
+        silence: Option<&'a Silence>,
+    ) -> Self {
+        Self {
+            detector,
+            heartbeat,
+            silence: silence.map(|it| (it.key.as_str(), it.since.0, it.name.as_str())),
+        }
+    }
+
+    /// The same bytes as long as nothing changes, and others otherwise: made and compared for every check, they take a tenth of
+    /// the instructions of the text.
+    pub(super) fn compact(&self) -> Option<Vec<u8>> {
+        postcard::to_extend(self, Vec::with_capacity(COMPACT_BYTES)).ok()
+    }
+
+    /// The text for the store.
+    pub(super) fn text(&self, as_of: Moment) -> String {
+        // Maps with names as keys, numbers and texts: nothing of it can be refused.
+        let content = serde_json::to_string(self).unwrap_or_default();
+        format!("{{\"as_of\":{},\"content\":{content}}}", json!(as_of))
+    }
 }
 
 /// Reads what another process wrote; `None` if it cannot be read.
@@ -104,11 +113,43 @@ mod tests {
             name: "the \"shop\"".to_owned(),
         };
         let (detector, heartbeat) = (Detector::new(now), HeartbeatState::new(now));
-        let content = content(&detector, Some(&heartbeat), Some(&silence));
-        let recalled = recall(&text(&content, now), now).unwrap();
+        let content = Content::new(&detector, Some(&heartbeat), Some(&silence));
+        let recalled = recall(&content.text(now), now).unwrap();
         assert_eq!(recalled.detector.health(), Health::Pending);
         assert_eq!(recalled.heartbeat, Some(heartbeat));
         assert_eq!(recalled.silence, Some(silence));
         assert!(recall("{}", now).is_none());
+    }
+
+    #[test]
+    fn the_compact_form_changes_with_the_text() {
+        let at = |seconds| Moment {
+            elapsed: Duration::from_secs(seconds),
+            wall: Timestamp(1_000),
+        };
+        let silence = |since| Silence {
+            key: "shop/silence".to_owned(),
+            since: Timestamp(since),
+            name: String::new(),
+        };
+        let (detectors, heartbeats) = (
+            [Detector::new(at(1)), Detector::new(at(2))],
+            [None, Some(HeartbeatState::new(at(1)))],
+        );
+        let silences = [None, Some(silence(1)), Some(silence(2))];
+        let mut forms = Vec::new();
+        for detector in &detectors {
+            for heartbeat in &heartbeats {
+                for silence in &silences {
+                    let content = Content::new(detector, heartbeat.as_ref(), silence.as_ref());
+                    forms.push((content.text(at(0)), content.compact().unwrap()));
+                }
+            }
+        }
+        for (text, compact) in &forms {
+            for (other, of_other) in &forms {
+                assert_eq!(text == other, compact == of_other, "{text}");
+            }
+        }
     }
 }

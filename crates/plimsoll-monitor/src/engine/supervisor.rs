@@ -53,6 +53,7 @@ use crate::engine::supervisor::channels::Channels;
 use crate::engine::supervisor::sharing::Sharing;
 use crate::engine::supervisor::sources::SourceState;
 use crate::engine::supervisor::windows::Windows;
+use crate::ids::MonitorMap;
 use crate::probe::ProbeContext;
 use crate::probe::reading::CheckResult;
 use crate::schedule::{DropReason, Gates, Pass, Scheduler};
@@ -86,8 +87,8 @@ pub(super) struct LiveMonitor {
     pub(super) last_at: Option<Timestamp>,
     /// The silence that was announced.
     pub(super) silence: Option<Silence>,
-    /// What the store was last given to remember; empty if it has to be given anew.
-    pub(super) remembered: Box<str>,
+    /// What the store was last given to remember, for comparison; empty if it has to be given anew.
+    pub(super) remembered: Box<[u8]>,
 }
 
 impl LiveMonitor {
@@ -119,18 +120,18 @@ pub(super) struct Supervisor {
     board: Arc<Board>,
     notice: Arc<dyn Fn(&str) + Send + Sync>,
     context: Rc<ProbeContext>,
-    live: HashMap<MonitorId, LiveMonitor>,
+    live: MonitorMap<LiveMonitor>,
     keys: HashMap<String, MonitorId>,
     /// Monitors that depend on one.
-    children: HashMap<MonitorId, Vec<MonitorId>>,
+    children: MonitorMap<Vec<MonitorId>>,
     /// Monitors that one is a member of.
-    composites: HashMap<MonitorId, Vec<MonitorId>>,
+    composites: MonitorMap<Vec<MonitorId>>,
     scheduler: Scheduler<MonitorId>,
     gates: Gates<MonitorId>,
     checks: JoinSet<Finished>,
     passes: HashMap<task::Id, Pass<MonitorId>>,
     /// Callers that wait for the result of a check.
-    waiting_for: HashMap<MonitorId, Vec<Waiting>>,
+    waiting_for: MonitorMap<Vec<Waiting>>,
     timers: BTreeSet<(Duration, MonitorId)>,
     windows: Windows,
     recorder: Recorder,
@@ -202,15 +203,15 @@ impl Supervisor {
             board,
             notice,
             context: Rc::default(),
-            live: HashMap::new(),
+            live: MonitorMap::default(),
             keys: HashMap::new(),
-            children: HashMap::new(),
-            composites: HashMap::new(),
+            children: MonitorMap::default(),
+            composites: MonitorMap::default(),
             scheduler: Scheduler::new(fastrand::u64(..)),
             gates: Gates::new(plan.limits),
             checks: JoinSet::new(),
             passes: HashMap::new(),
-            waiting_for: HashMap::new(),
+            waiting_for: MonitorMap::default(),
             timers: BTreeSet::new(),
             windows: Windows::default(),
             group: Vec::new(),

@@ -5,6 +5,8 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use foldhash::fast::RandomState;
+
 use crate::schedule::breaker::{Breaker, BreakerRule};
 
 /// How many checks may run.
@@ -94,7 +96,8 @@ pub struct Pass<K> {
 #[derive(Debug)]
 pub struct Gates<K> {
     limits: GateLimits,
-    in_flight: HashSet<K>,
+    /// By keys that nobody outside chooses.
+    in_flight: HashSet<K, RandomState>,
     hosts: HashMap<Arc<str>, HostState>,
     dropped: DropCounts,
 }
@@ -110,7 +113,7 @@ impl<K: Copy + Eq + Hash> Gates<K> {
     pub fn new(limits: GateLimits) -> Self {
         Self {
             limits,
-            in_flight: HashSet::new(),
+            in_flight: HashSet::default(),
             hosts: HashMap::new(),
             dropped: DropCounts::default(),
         }

@@ -5,6 +5,8 @@ use std::collections::{BinaryHeap, HashMap};
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
+use foldhash::fast::RandomState;
+
 /// When the checks of one monitor are due.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Timing {
@@ -44,7 +46,8 @@ pub struct Due<K> {
 #[derive(Debug)]
 pub struct Scheduler<K> {
     heap: BinaryHeap<Reverse<(Instant, u64, K)>>,
-    entries: HashMap<K, Entry>,
+    /// By keys that nobody outside chooses.
+    entries: HashMap<K, Entry, RandomState>,
     random: fastrand::Rng,
     generation: u64,
 }
@@ -66,7 +69,7 @@ impl<K: Copy + Ord + Hash> Scheduler<K> {
     pub fn new(seed: u64) -> Self {
         Self {
             heap: BinaryHeap::new(),
-            entries: HashMap::new(),
+            entries: HashMap::default(),
             random: fastrand::Rng::with_seed(seed),
             generation: 0,
         }

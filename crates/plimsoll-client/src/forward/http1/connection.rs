@@ -1,6 +1,7 @@
 //! A connection with what waits to be written on it.
 
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Instant;
@@ -9,7 +10,7 @@ use bytes::{Buf as _, Bytes};
 use plimsoll_wire::h1::{Limits, ResponseDecoder, chunk_head};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::Stream;
+use crate::{Connection, Stream};
 
 /// Content up to this length is copied behind what waits to be written; longer content is written from where it is.
 const COPIED_BYTES: usize = 4 * 1024;
@@ -18,6 +19,8 @@ const COPIED_BYTES: usize = 4 * 1024;
 #[derive(Debug)]
 pub(in crate::forward) struct Http1Connection {
     pub(in crate::forward) stream: Stream,
+    /// The other end; a unix socket has none.
+    pub(in crate::forward) peer: Option<SocketAddr>,
     pub(super) decoder: ResponseDecoder,
     /// Heads, framing and short content, from `written` on.
     pub(super) out: Vec<u8>,
@@ -36,13 +39,14 @@ pub(in crate::forward) struct Http1Connection {
 
 impl Http1Connection {
     pub(in crate::forward) fn new(
-        stream: Stream,
+        connection: Connection,
         limits: Limits,
         now: Instant,
         use_until: Instant,
     ) -> Self {
         Self {
-            stream,
+            stream: connection.stream,
+            peer: connection.peer,
             decoder: ResponseDecoder::new(limits),
             out: Vec::new(),
             written: 0,

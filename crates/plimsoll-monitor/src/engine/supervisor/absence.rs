@@ -265,20 +265,21 @@ impl Supervisor {
         let Some(live) = self.live.get_mut(&id) else {
             return;
         };
-        let content = memory::content(
+        let content = memory::Content::new(
             &live.detector,
             live.heartbeat.as_ref(),
             live.silence.as_ref(),
         );
-        if *content == *live.remembered {
+        let compact = content.compact();
+        if compact.is_some() && compact.as_deref() == Some(&*live.remembered) {
             return;
         }
         self.group.push(Change::Memory {
             monitor: id,
             name: memory::STATE,
-            text: Some(memory::text(&content, now)),
+            text: Some(content.text(now)),
         });
-        live.remembered = content.into();
+        live.remembered = compact.unwrap_or_default().into();
     }
 
     /// Ends a step: the store gets its changes.

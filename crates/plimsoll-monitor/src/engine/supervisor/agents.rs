@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::engine::board::REPORTS_WITHIN;
 use crate::engine::supervisor::Waiting;
 use crate::engine::supervisor::turns::Turns;
+use crate::ids::MonitorMap;
 use crate::probe::reading::CheckResult;
 use crate::store::MonitorId;
 use crate::time::Timestamp;
@@ -22,7 +23,7 @@ pub(super) struct Agents {
     /// Who checked what in regions of several agents.
     pub(super) turns: Turns,
     /// Callers that wait for the result of an agent, and since when.
-    waiting: HashMap<MonitorId, Vec<(Timestamp, Waiting)>>,
+    waiting: MonitorMap<Vec<(Timestamp, Waiting)>>,
 }
 
 impl Agents {

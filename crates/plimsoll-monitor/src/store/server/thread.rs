@@ -10,9 +10,9 @@ use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use plimsoll_wire::block_on_local;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::LocalSet;
 
 use crate::store::server::own_results::OwnResults;
 use crate::store::server::postgres::Postgres;
@@ -56,26 +56,22 @@ impl StoreThread {
         let spawned = thread::Builder::new()
             .name("monitor-store".to_owned())
             .spawn(move || {
-                let runtime = tokio::runtime::Builder::new_current_thread()
-                    .enable_all()
-                    .build();
-                match runtime {
-                    Ok(runtime) => LocalSet::new().block_on(&runtime, async {
-                        match Core::open(&urls, options, shared).await {
-                            Ok(core) => {
-                                ready.send(Ok(())).ok();
-                                Rc::new(core).run(queue).await;
-                            }
-                            Err(error) => {
-                                ready.send(Err(error)).ok();
-                            }
+                let failed = ready.clone();
+                let ran = block_on_local(async move {
+                    match Core::open(&urls, options, shared).await {
+                        Ok(core) => {
+                            ready.send(Ok(())).ok();
+                            Rc::new(core).run(queue).await;
                         }
-                    }),
-                    Err(error) => {
-                        ready
-                            .send(Err(StoreError::Database(error.to_string())))
-                            .ok();
+                        Err(error) => {
+                            ready.send(Err(error)).ok();
+                        }
                     }
+                });
+                if let Err(error) = ran {
+                    failed
+                        .send(Err(StoreError::Database(error.to_string())))
+                        .ok();
                 }
             });
         let thread = spawned

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use plimsoll_model::Secret;
 use plimsoll_monitor::agent::{self, AgentOptions, Centre};
 use plimsoll_wire::tls::Trust;
+use tokio::runtime::LocalOptions;
 use tokio::sync::oneshot;
-use tokio::task::LocalSet;
 use url::Url;
 
 use crate::commands::monitor::server::secret;
@@ -73,10 +73,9 @@ pub(super) fn run(args: &AgentArgs) -> Result<Exit, Failed> {
     let could_not = |error: std::io::Error| Problem::caused_by(&error).could_not_run();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build()
+        .build_local(LocalOptions::default())
         .map_err(could_not)?;
-    let local = LocalSet::new();
-    local.block_on(&runtime, async {
+    runtime.block_on(async {
         let mut signals = Ends::listen().map_err(could_not)?;
         let (stop, stopped) = oneshot::channel();
         let report = |message: &str| terminal::print_notes(&[Problem::new(message)]);
