@@ -106,6 +106,7 @@ fn inherited<'a>(
 fn workflows_call_the_tasks() {
     for (file, task) in [
         ("release.yml", "cargo xtask package --out out --check"),
+        ("release.yml", "--target aarch64-unknown-linux-musl"),
         ("release.yml", "cargo xtask deploy"),
         ("release.yml", "cargo xtask book"),
         ("ci.yml", ".ci/run"),

@@ -208,16 +208,16 @@ impl Histories {
     pub(super) fn writing_changes(&self, changes: &[Change]) -> Writing {
         let mut kept = self.lock();
         let is_gap = |change: &Change| matches!(change, Change::Gap { .. });
-        let changed = (!changes.iter().any(is_gap)).then(|| {
-            let changes = changes.iter().filter(|change| has_health(change));
-            changes.filter_map(Change::monitor).collect::<Vec<_>>()
+        let monitors = (!changes.iter().any(is_gap)).then(|| {
+            let of_health = changes.iter().filter(|change| has_health(change));
+            of_health.filter_map(Change::monitor).collect::<Vec<_>>()
         });
         let in_writing = &mut kept.in_writing[Part::Changes as usize];
-        match &changed {
+        match &monitors {
             Some(monitors) => in_writing.monitors.extend(monitors),
             None => in_writing.are_all = true,
         }
-        kept.interrupt_reading(changed.as_deref());
+        kept.interrupt_reading(monitors.as_deref());
         let has_incidents = changes.iter().any(has_incident);
         if has_incidents {
             kept.incidents.writes += 1;
@@ -226,7 +226,7 @@ impl Histories {
         Writing {
             part: Part::Changes,
             rows: Vec::new(),
-            changed,
+            changed: monitors,
             has_incidents,
         }
     }
@@ -430,22 +430,15 @@ impl Entry {
     fn note(&mut self, row: &ResultRow) -> bool {
         let newest = self.last.iter().map(|(_, at)| *at).max();
         let is_late = newest.is_some_and(|newest| row.at < newest.minus(LATE));
-        let last = self
-            .last
-            .iter_mut()
-            .find(|(region, _)| *region == row.region);
-        match last {
-            Some((_, last)) => {
-                let is_next = row.at > *last;
-                *last = row.at.max(*last);
-                is_next && !is_late
-            }
+        let mut regions = self.last.iter_mut();
+        let Some((_, last)) = regions.find(|(region, _)| *region == row.region) else {
+            self.last.push((row.region, row.at));
             // What was read may have it.
-            None => {
-                self.last.push((row.region, row.at));
-                false
-            }
-        }
+            return false;
+        };
+        let is_next = row.at > *last;
+        *last = row.at.max(*last);
+        is_next && !is_late
     }
 
     fn forget(&mut self) {

@@ -222,7 +222,7 @@ impl Life {
             engine.batch.finish(to, &engine.board, &engine.notice).await;
             engine.recorder.drain(engine.org, &*store).await.unwrap();
             engine.mark_alive().await;
-            compare_histories(engine, &*store).await;
+            compare_histories(engine, &store).await;
         });
     }
 
