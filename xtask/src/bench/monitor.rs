@@ -30,9 +30,9 @@ const BLACKBOX: (&str, &str) = ("github.com/prometheus/blackbox_exporter", "v0.2
 /// Endpoints, each checked once a second.
 const ENDPOINTS: usize = 500;
 
-/// What plimsoll may take of Gatus: an eighth of the CPU time, a quarter of the memory.
-const MOST_CPU: f64 = 1.0 / 8.0;
-const MOST_MEMORY: f64 = 1.0 / 4.0;
+/// What plimsoll may take of Gatus: a fifth of the CPU time, half of the memory.
+const MOST_CPU: f64 = 0.2;
+const MOST_MEMORY: f64 = 0.5;
 
 /// Answers every request and closes the connection; counts them.
 struct Origin {

@@ -56,7 +56,7 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// The same bytes as long as nothing changes, and others otherwise: made and compared for every check, they take a tenth of
+    /// The same bytes as long as nothing changes, and others otherwise: made and compared for every check, they take a sixth of
     /// the instructions of the text.
     pub(super) fn compact(&self) -> Option<Vec<u8>> {
         postcard::to_extend(self, Vec::with_capacity(COMPACT_BYTES)).ok()
