@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 
-/// By monitor. Hashes are quick ones, which are looked up some thirty times for each check; stores give the numbers out, so nobody
-/// can choose those that collide.
+/// A map by monitor with a fast hash: a check makes some thirty look-ups. The store assigns the numbers, so an attacker cannot
+/// choose keys that collide.
 pub(crate) type MonitorMap<V> = HashMap<MonitorId, V, RandomState>;
 
-/// The same without values.
+/// A set of monitors with the same hash.
 pub(crate) type MonitorSet = HashSet<MonitorId, RandomState>;
 
 /// The number of an organisation.

@@ -7,14 +7,14 @@ use std::panic::resume_unwind;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::spawn_local;
 
-/// Runs a future on this thread with a runtime of its own, until it is done. It may spawn local tasks; those that are left then
-/// end too.
+/// Runs a future on this thread, on a runtime of its own, until it completes. The future may spawn local tasks; those still running
+/// are then dropped.
 ///
-/// The future becomes a task itself. In tokio's runtimes of one thread a task that is woken is put in a queue; to wake what the
-/// runtime blocks on, or a task of a `LocalSet` in it, writes to an eventfd, which ends the next wait at once: two system calls for
-/// each group of events.
+/// The future runs as a task. A tokio runtime of one thread queues a task that is woken; waking the future that the runtime blocks
+/// on, or a task of a `LocalSet` within it, writes to an eventfd, and the next wait returns at once: two system calls for each
+/// group of events.
 ///
-/// Fails if the system has no descriptors for the runtime. Panics as the future does.
+/// Fails if the runtime cannot be created, for example without free descriptors. Panics if the future does.
 pub fn block_on_local<F>(future: F) -> io::Result<F::Output>
 where
     F: Future + 'static,

@@ -27,7 +27,7 @@ where
     F: Future<Output = Result<T, E>> + 'static,
 {
     let done = tokio::task::spawn_blocking(move || {
-        // What is made here belongs to this thread, and need not be sent to another.
+        // The future is made on this thread: it need not be `Send`.
         let answered = block_on_local(async move { make().await });
         let answered = answered.map_err(OutgoingError::Runtime)?;
         answered.map_err(OutgoingError::Request)

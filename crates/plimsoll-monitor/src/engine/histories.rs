@@ -1,12 +1,12 @@
-//! The past of monitors as status pages show it, with their incidents, kept in memory: read from the store once, and moved by what
-//! the engine writes.
+//! A cache of the histories and incidents that status pages show. Entries are read from the store once and updated by each write of
+//! the engine.
 //!
-//! Only the process that judges the results of an organisation keeps any, since nobody else writes them while it does; a new
-//! one begins without. Results are added to the hour that they are in. A monitor whose health is recorded, or whose results come
-//! late or twice, is read again: that is rare, and the store alone knows what comes of it. So are the incidents after one has
-//! changed.
+//! Only the process that judges the results of an organisation uses it: no other process writes them at the same time, and each
+//! process starts with an empty cache. Results are added to their hour. An entry is read again after its monitor's health changed,
+//! or after a result arrived late or twice: the store resolves those cases, and they are rare. Incidents are read again after each
+//! change.
 //!
-//! What another program writes into a shared store, such as the import of a history, is seen once a history is [`KEPT_FOR`] old.
+//! Rows that another program writes into a shared store, such as an imported history, show after [`KEPT_FOR`] at most.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,36 +22,36 @@ use crate::time::Timestamp;
 /// A history is read again after so long.
 const KEPT_FOR: Duration = Duration::from_hours(1);
 
-/// More is read than was asked for, so that pages of all time zones find what one of them had read.
+/// Entries reach back further than requested, so that pages of all time zones share them.
 const EARLIER_HEALTH: Duration = Duration::from_hours(48);
 const EARLIER_HOURS: Duration = Duration::from_hours(1);
 
-/// Hours of a monitor; those before are let go.
+/// Hours of an entry; older ones are removed.
 const MOST_HOURS: usize = 30;
 
-/// A result that is older than the last one by more has the monitor read again: the store may have deleted others of its time.
+/// A result older than the last one by more than this invalidates the entry: the store may have deleted other results of its time.
 const LATE: Duration = Duration::from_mins(10);
 
 /// Pages of so many time zones keep their incidents.
 const MOST_MIDNIGHTS: usize = 8;
 
-/// To the end of all that is there, also where the clock was set back.
+/// Reads include results and changes dated after the present time, which exist after the clock was set back.
 const TO_THE_END: Duration = Duration::from_hours(10 * 366 * 24);
 
 /// The histories of an organisation's monitors.
 #[derive(Debug, Default)]
 pub struct Histories {
     kept: Mutex<Kept>,
-    /// Held by the one that reads the store.
+    /// Held while the store is read.
     reading: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// Whether all that is written is noted here.
+    /// Whether the engine of this process reports its writes; otherwise nothing is cached.
     is_followed: bool,
     by_monitor: MonitorMap<Entry>,
-    /// Whose results are handed to the store at the moment, and whose health.
+    /// Monitors whose results are being written, and those whose health is.
     in_writing: [InWriting; 2],
     incidents: KeptIncidents,
 }
@@ -59,7 +59,7 @@ struct Kept {
 #[derive(Debug, Default)]
 struct InWriting {
     monitors: MonitorSet,
-    /// A gap is one of all monitors.
+    /// A gap affects all monitors.
     are_all: bool,
 }
 
@@ -76,7 +76,7 @@ pub type Timelines = Arc<[(Incident, Vec<IncidentEvent>)]>;
 #[derive(Debug, Default)]
 struct KeptIncidents {
     known: Vec<KnownIncidents>,
-    /// How often some were handed to the store.
+    /// Number of writes that have begun.
     writes: u64,
     are_in_writing: bool,
 }
@@ -97,7 +97,7 @@ impl KeptIncidents {
     }
 }
 
-/// Whether what was read then needs not be read again for its age.
+/// Whether rows that were read at that time are younger than [`KEPT_FOR`].
 fn is_new(read: Timestamp, now: Timestamp) -> bool {
     read <= now && now.since(read) < KEPT_FOR
 }
@@ -105,11 +105,11 @@ fn is_new(read: Timestamp, now: Timestamp) -> bool {
 /// One monitor.
 #[derive(Debug, Default)]
 struct Entry {
-    /// What is there; absent if the store has to be read.
+    /// The history; absent if the store has to be read.
     known: Option<Known>,
-    /// The date of the last result of each region that was noted here.
+    /// The date of the last result of each region since the entry exists.
     last: Vec<(u16, Timestamp)>,
-    /// Whether it is being read, and nothing was written since that began.
+    /// Whether it is being read and no write has begun since.
     is_being_read: bool,
     /// When it was last wanted.
     wanted: Timestamp,
@@ -159,7 +159,7 @@ pub struct Since {
     pub hours: Timestamp,
 }
 
-/// What is being handed to the store; when that is done, it goes to [`Histories::written`].
+/// A write that has begun; it ends with [`Histories::written`].
 #[derive(Debug)]
 pub(super) struct Writing {
     part: Part,
@@ -178,12 +178,12 @@ enum Part {
 }
 
 impl Histories {
-    /// Notes that from now on this process writes all results and changes of the organisation, and tells of each.
+    /// Starts to cache: from now on the engine of this process is the only writer, and reports each write.
     pub(super) fn follow(&self) {
         self.lock().is_followed = true;
     }
 
-    /// Notes results before the store gets them.
+    /// Begins a write of results, before the call of the store.
     pub(super) fn writing_results(&self, rows: &[ResultRow]) -> Writing {
         let mut kept = self.lock();
         let mut of_kept = Vec::new();
@@ -204,7 +204,7 @@ impl Histories {
         }
     }
 
-    /// Notes changes before the store gets them.
+    /// Begins a write of changes, before the call of the store.
     pub(super) fn writing_changes(&self, changes: &[Change]) -> Writing {
         let mut kept = self.lock();
         let is_gap = |change: &Change| matches!(change, Change::Gap { .. });
@@ -231,9 +231,9 @@ impl Histories {
         }
     }
 
-    /// Notes what became of it.
+    /// Ends a write.
     ///
-    /// - `is_taken`: whether the store took all of it. Otherwise it may have taken any part.
+    /// - `is_taken`: whether the store accepted all of it; after an error it may have accepted a part.
     pub(super) fn written(&self, writing: Writing, is_taken: bool) {
         let mut kept = self.lock();
         let in_writing = &mut kept.in_writing[writing.part as usize];
@@ -264,7 +264,7 @@ impl Histories {
     }
 
     /// The histories of monitors, in their order. They may reach back further than `wanted`, and have results and changes that
-    /// are dated later than `now`: see [`MonitorHistory::health_within`].
+    /// are dated later than `now`: see [`MonitorHistory::health_within`]. Fails if the store does.
     pub async fn read(
         &self,
         (org, store): (OrgId, &dyn Store),
@@ -304,7 +304,7 @@ impl Histories {
         Ok(monitors.iter().map(history_of).collect())
     }
 
-    /// Incidents with their timelines, as of [`Store::timelines`].
+    /// Incidents with their timelines, as [`Store::timelines`] returns them. Fails if the store does.
     pub async fn timelines(
         &self,
         (org, store): (OrgId, &dyn Store),
@@ -342,7 +342,7 @@ impl Histories {
 }
 
 impl Kept {
-    /// Has what is being read of monitors, or of all, not be kept.
+    /// Marks reads under way of these monitors, or of all, as outdated.
     fn interrupt_reading(&mut self, monitors: Option<&[MonitorId]>) {
         let entries = &mut self.by_monitor;
         match monitors {
@@ -389,7 +389,7 @@ impl Kept {
         wanted: Since,
         now: Timestamp,
     ) -> (HashMap<MonitorId, Arc<MonitorHistory>>, Vec<MonitorId>) {
-        // Those of pages that nobody reads any more.
+        // Entries of pages without readers.
         self.by_monitor
             .retain(|_, entry| entry.is_being_read || now.since(entry.wanted) < KEPT_FOR);
         let (mut found, mut missing) = (HashMap::new(), Vec::new());
@@ -433,7 +433,7 @@ impl Entry {
         let mut regions = self.last.iter_mut();
         let Some((_, last)) = regions.find(|(region, _)| *region == row.region) else {
             self.last.push((row.region, row.at));
-            // What was read may have it.
+            // The rows that were read may include it.
             return false;
         };
         let is_next = row.at > *last;

@@ -96,7 +96,7 @@ pub struct Pass<K> {
 #[derive(Debug)]
 pub struct Gates<K> {
     limits: GateLimits,
-    /// By keys that nobody outside chooses.
+    /// Keys are assigned here, so a fast hash is safe.
     in_flight: HashSet<K, RandomState>,
     hosts: HashMap<Arc<str>, HostState>,
     dropped: DropCounts,

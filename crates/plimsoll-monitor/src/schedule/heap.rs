@@ -46,7 +46,7 @@ pub struct Due<K> {
 #[derive(Debug)]
 pub struct Scheduler<K> {
     heap: BinaryHeap<Reverse<(Instant, u64, K)>>,
-    /// By keys that nobody outside chooses.
+    /// Keys are assigned here, so a fast hash is safe.
     entries: HashMap<K, Entry, RandomState>,
     random: fastrand::Rng,
     generation: u64,

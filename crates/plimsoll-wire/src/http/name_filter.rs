@@ -1,17 +1,17 @@
-//! Names that are not among the fields of a head, told without a look at them.
+//! A filter of field names that skips look-ups of absent fields.
 
-/// Which names may be among some fields. Requests are asked for some ten fields that most of them lack: with this the
-/// fields are looked through for those alone that may be there.
+/// The names that a list of fields may contain. A request is searched for some ten fields, most of them absent: the filter
+/// rejects those without a search.
 ///
-/// A filter with one hash function and 64 bits (a Bloom filter): it has every name that was added, and some others.
+/// A Bloom filter with one hash function and 64 bits: it has every name that was added, and some others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NameFilter(u64);
 
 impl NameFilter {
-    /// Of no field.
+    /// Contains no name.
     pub const NONE: Self = Self(0);
 
-    /// Of fields that are not known.
+    /// Contains every name, for lists whose fields are unknown.
     pub const ANY: Self = Self(u64::MAX);
 
     /// Adds a name.
@@ -27,7 +27,7 @@ impl NameFilter {
     }
 }
 
-/// By its length and its ends: names that are asked for differ in them.
+/// The bit of a name, by its length, first and last byte: common names differ in them.
 #[inline]
 fn bit(name: &[u8]) -> u64 {
     // Both cases of a letter are one.

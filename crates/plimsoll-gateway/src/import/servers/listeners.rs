@@ -17,7 +17,7 @@ pub(super) struct Listener {
     pub(super) has_proxy_protocol: bool,
     /// Files of certificates with those of their keys.
     pub(super) certificates: Vec<(String, String)>,
-    /// Its servers by their numbers, and whether they are its default in so many words.
+    /// Its servers by number, and whether the file marks them as its default.
     pub(super) servers: Vec<(usize, bool)>,
     /// Servers on it that do more than lead to `https`.
     pub(super) others: usize,

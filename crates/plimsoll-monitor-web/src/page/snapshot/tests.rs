@@ -1,6 +1,7 @@
 //! States, days and incidents of pages, in virtual time.
 
 use plimsoll_monitor::config::load;
+use plimsoll_monitor::detect::uptime::HealthAt;
 use plimsoll_monitor::engine::Counters;
 use plimsoll_monitor::store::IncidentId;
 

@@ -97,7 +97,7 @@ impl Fixture {
         }
     }
 
-    /// Monitors whose history is at hand.
+    /// Number of monitors with a cached history.
     fn kept(&self) -> usize {
         let kept = self.histories.lock();
         let entries = kept.by_monitor.values();
@@ -262,7 +262,7 @@ async fn results_in_order_are_added_without_reading_the_store() {
         assert_eq!(fixture.kept(), 3);
     }
     fixture.compare(since(after(6_000)), after(6_000)).await;
-    // One that comes twice, one from before, and one of which nobody knows whether the store has it.
+    // A repeated result, an older one, and one whose write failed.
     fixture.append(vec![row(60 * 99)]).await;
     assert_eq!(fixture.kept(), 2);
     fixture.compare(since(after(6_000)), after(6_000)).await;
@@ -330,7 +330,7 @@ async fn a_monitor_that_is_first_read_while_a_gap_is_written_is_read_again() {
 }
 
 #[tokio::test]
-async fn a_history_is_read_again_after_an_hour_and_let_go_when_nobody_wants_it() {
+async fn a_history_is_read_again_after_an_hour_and_removed_without_readers() {
     let fixture = Fixture::new().await;
     fixture.compare(since(BEGIN), BEGIN).await;
     // Another program writes.

@@ -154,8 +154,8 @@ pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Has a connection keep its statements, with the plans that they got first. Otherwise SQLite makes a new plan of many a
-/// statement whenever it gets other values: half of the time of a status page, and an eighth of a result's.
+/// Makes a connection keep prepared statements and their first query plans. Without the query planner stability guarantee SQLite
+/// plans many statements again when bound values change, which took four fifths of the time of a status page's statements.
 pub(super) fn keep_statements(connection: &Connection) -> Result<(), StoreError> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection
